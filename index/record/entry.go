@@ -76,6 +76,7 @@ type Session struct {
 	Agent   string
 	Source  string // path of the transcript, home-relative where it lies in the home
 	Project string // set by the project rule; a source may leave a guess
+	Guessed bool   // Project is a guess from a folder's name
 	Remote  string // repository remote URL, scheme and user dropped
 	Root    string // root commit of the repository
 	Started time.Time
