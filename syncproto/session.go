@@ -141,14 +141,14 @@ func (s *Session) Receive(ctx context.Context, f Frame) error {
 
 func (s *Session) dispatch(ctx context.Context, f Frame) error {
 	switch {
+	case s.cfg.Mode == Probe && s.phase == waitHave:
+		return nil // this side has said goodbye already
 	case f.Type == TypeErr:
 		return s.onErr(ctx, f.Payload)
 	case f.Type == TypePing && s.phase == open:
 		return nil
 	case f.Type == TypeBye:
 		return s.onBye(f.Payload)
-	case s.cfg.Mode == Probe && s.phase == waitHave:
-		return nil // this side has said goodbye already
 	case f.Type == TypeHello && s.phase == waitHello:
 		return s.onHello(f.Payload)
 	case f.Type == TypeAuth && s.phase == waitAuth:

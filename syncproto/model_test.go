@@ -1,0 +1,560 @@
+package syncproto_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deja-node/deja/index/record"
+	"github.com/deja-node/deja/syncproto"
+)
+
+// The model: nodes that keep their streams in maps. Its batches have the
+// framing, the signature and the chain of real ones, and bodies that are not
+// compressed.
+
+type entry struct {
+	Kind   string   `json:"kind"`
+	ID     string   `json:"id"`
+	Text   string   `json:"text,omitempty"`
+	Drop   []string `json:"drop,omitempty"`
+	Cancel []string `json:"cancel,omitempty"`
+}
+
+type stub struct {
+	X string `json:"x"`
+	H string `json:"h"`
+}
+
+func leaf(line []byte) []byte {
+	var s stub
+	if json.Unmarshal(line, &s) == nil && s.X != "" {
+		b, _ := base64.StdEncoding.DecodeString(s.H)
+		return b
+	}
+	sum := sha256.Sum256(line)
+	return sum[:]
+}
+
+func stubLine(line []byte, why string) []byte {
+	b, _ := json.Marshal(stub{why, base64.StdEncoding.EncodeToString(leaf(line))})
+	return b
+}
+
+type header struct {
+	V     int             `json:"v"`
+	S     record.StreamID `json:"s"`
+	First record.Seq      `json:"first"`
+	N     int             `json:"n"`
+	Prev  record.Hash     `json:"prev"`
+	Root  record.Hash     `json:"root"`
+	At    string          `json:"at"`
+	Min   int             `json:"min"`
+	Ulen  int             `json:"ulen"`
+}
+
+type modelBatch struct {
+	head  header
+	raw   []byte // of the header
+	sig   []byte
+	lines [][]byte
+	tags  map[int]string // of stubs that are holes
+}
+
+func (b *modelBatch) last() record.Seq { return b.head.First + record.Seq(b.head.N) - 1 }
+
+func (b *modelBatch) hash() record.Hash { return sha256.Sum256(b.raw) }
+
+func (b *modelBatch) signed() []byte { return append(bytes.Clone(b.raw), b.sig...) }
+
+func root(lines [][]byte) record.Hash {
+	h := sha256.New()
+	for _, l := range lines {
+		h.Write(leaf(l))
+	}
+	return record.Hash(h.Sum(nil))
+}
+
+func seal(key ed25519.PrivateKey, s record.StreamID, first record.Seq, prev record.Hash, lines [][]byte) *modelBatch {
+	b := &modelBatch{lines: lines, tags: map[int]string{}}
+	b.head = header{V: 2, S: s, First: first, N: len(lines), Prev: prev, Root: root(lines), At: "2026-09-01T10:00:00Z", Min: 2}
+	for _, l := range lines {
+		b.head.Ulen += len(l) + 1
+	}
+	b.raw, _ = json.Marshal(b.head)
+	b.sig = ed25519.Sign(key, append([]byte("deja-batch-2\n"), b.raw...))
+	return b
+}
+
+func (b *modelBatch) encode(lines [][]byte) []byte {
+	out := append([]byte("DJB2"), 0, 0, 0, 0)
+	binary.BigEndian.PutUint32(out[4:], uint32(len(b.raw)))
+	out = append(append(out, b.raw...), b.sig...)
+	body := append(bytes.Join(lines, []byte{'\n'}), '\n')
+	out = append(binary.BigEndian.AppendUint32(out, uint32(len(body))), body...)
+	return binary.BigEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+func decodeBatch(raw []byte) (*modelBatch, error) {
+	b := &modelBatch{tags: map[int]string{}}
+	n := int(binary.BigEndian.Uint32(raw[4:]))
+	if len(raw) < 8+n+64+8 {
+		return nil, errors.New("short batch")
+	}
+	b.raw, b.sig = bytes.Clone(raw[8:8+n]), bytes.Clone(raw[8+n:8+n+64])
+	if err := json.Unmarshal(b.raw, &b.head); err != nil {
+		return nil, err
+	}
+	body := raw[8+n+64+4 : len(raw)-4]
+	for l := range bytes.SplitSeq(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'}) {
+		b.lines = append(b.lines, bytes.Clone(l))
+	}
+	if len(b.lines) != b.head.N || root(b.lines) != b.head.Root {
+		return nil, errors.New("the body is not what the header says")
+	}
+	return b, nil
+}
+
+type stream struct {
+	batches []*modelBatch
+	card    uint64
+}
+
+func (s *stream) head() record.Head {
+	if len(s.batches) == 0 {
+		return record.Head{}
+	}
+	b := s.batches[len(s.batches)-1]
+	return record.Head{Seq: b.last(), Hash: b.hash()}
+}
+
+func (s *stream) find(seq record.Seq) *modelBatch {
+	for _, b := range s.batches {
+		if b.head.First <= seq && seq <= b.last() {
+			return b
+		}
+	}
+	return nil
+}
+
+// rule is what a node's policy says of a peer.
+type rule struct {
+	serve    func(record.StreamID) bool
+	accept   func(record.StreamID) bool
+	withhold func(entry) bool
+}
+
+func anything(record.StreamID) bool { return true }
+
+func openRule() *rule { return &rule{serve: anything, accept: anything} }
+
+// modelNode is a node of the model.
+type modelNode struct {
+	name    string
+	key     ed25519.PrivateKey
+	id      record.NodeID
+	own     record.StreamID
+	streams map[record.StreamID]*stream
+	pubs    map[record.NodeID]ed25519.PublicKey
+	cards   map[record.NodeID]uint64
+	rules   func(peer record.NodeID) *rule
+	policy  string // names the rules
+	restore bool   // wants its lost tail back
+	dead    map[string]bool
+	tombs   map[string][]string
+	cancels map[string]bool
+	forked  []*syncproto.Refusal
+	accepts int   // calls of Accept
+	commits int   // calls of Commit
+	fault   error // Accept fails with it
+	limit   int   // of entries of one foreign stream, 0 for none
+}
+
+func newNode(rng *rand.Rand, name string) *modelNode {
+	seed := make([]byte, ed25519.SeedSize)
+	for i := range seed {
+		seed[i] = byte(rng.Uint32())
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	pub := key.Public().(ed25519.PublicKey)
+	n := &modelNode{
+		name: name, key: key, id: record.NodeOf(pub), policy: "p1",
+		streams: map[record.StreamID]*stream{}, dead: map[string]bool{},
+		tombs: map[string][]string{}, cancels: map[string]bool{},
+		pubs: map[record.NodeID]ed25519.PublicKey{}, cards: map[record.NodeID]uint64{},
+		rules: func(record.NodeID) *rule { return openRule() },
+	}
+	n.pubs[n.id], n.cards[n.id] = pub, 1
+	n.newStream(rng)
+	return n
+}
+
+func (n *modelNode) newStream(rng *rand.Rand) {
+	n.own = record.StreamID{Node: n.id}
+	binary.BigEndian.PutUint64(n.own.Nonce[:], rng.Uint64())
+}
+
+// write appends entries to the own stream as one batch.
+func (n *modelNode) write(entries ...entry) {
+	st := n.streams[n.own]
+	if st == nil {
+		st = &stream{card: n.cards[n.id]}
+		n.streams[n.own] = st
+	}
+	lines := make([][]byte, 0, len(entries))
+	for _, e := range entries {
+		l, _ := json.Marshal(e)
+		lines = append(lines, l)
+	}
+	h := st.head()
+	st.batches = append(st.batches, seal(n.key, n.own, h.Seq+1, h.Hash, lines))
+	n.fold()
+}
+
+// fold works out what is dead, and stubs it.
+func (n *modelNode) fold() {
+	clear(n.dead)
+	clear(n.tombs)
+	clear(n.cancels)
+	for _, e := range n.live() {
+		for _, id := range e.Cancel {
+			n.cancels[id] = true
+		}
+		if e.Kind == "tomb" {
+			n.tombs[e.ID] = e.Drop
+		}
+	}
+	for id, drop := range n.tombs {
+		if !n.cancels[id] {
+			for _, d := range drop {
+				n.dead[d] = true
+			}
+		}
+	}
+	for _, st := range n.streams {
+		for _, b := range st.batches {
+			for i, l := range b.lines {
+				if e, ok := asEntry(l); ok && n.dead[e.ID] {
+					b.lines[i] = stubLine(l, "forgotten")
+				}
+			}
+		}
+	}
+}
+
+func asEntry(l []byte) (entry, bool) {
+	var e entry
+	err := json.Unmarshal(l, &e)
+	return e, err == nil && e.Kind != ""
+}
+
+// live returns every entry that the node can read, by id; a second copy under
+// one id is reported under a name of its own.
+func (n *modelNode) live() map[string]entry {
+	all := map[string]entry{}
+	for _, s := range slices.SortedFunc(maps.Keys(n.streams), record.StreamID.Compare) {
+		for _, b := range n.streams[s].batches {
+			for _, l := range b.lines {
+				if e, ok := asEntry(l); ok {
+					id := e.ID
+					for all[id].ID != "" {
+						id += " again"
+					}
+					all[id] = e
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (n *modelNode) frontier() map[record.StreamID]record.Seq {
+	f := map[record.StreamID]record.Seq{}
+	for s, st := range n.streams {
+		f[s] = st.head().Seq
+	}
+	return f
+}
+
+// dump is everything that the node holds, stubs and all.
+func (n *modelNode) dump() string {
+	var b strings.Builder
+	for _, s := range slices.SortedFunc(maps.Keys(n.streams), record.StreamID.Compare) {
+		for _, batch := range n.streams[s].batches {
+			fmt.Fprintf(&b, "%s %s\n%s\n", s, batch.raw, bytes.Join(batch.lines, []byte{'\n'}))
+		}
+	}
+	return b.String()
+}
+
+// modelStore is what one exchange sees of a node.
+type modelStore struct {
+	n       *modelNode
+	peer    syncproto.Peer
+	rule    *rule
+	pending map[record.StreamID]int // batches accepted and not committed
+}
+
+var _ syncproto.Store = (*modelStore)(nil)
+
+func (n *modelNode) store() *modelStore {
+	return &modelStore{n: n, pending: map[record.StreamID]int{}}
+}
+
+// crash loses what was accepted and not committed.
+func (s *modelStore) crash() {
+	for id, k := range s.pending {
+		st := s.n.streams[id]
+		st.batches = st.batches[:len(st.batches)-k]
+		if len(st.batches) == 0 {
+			delete(s.n.streams, id)
+		}
+	}
+	clear(s.pending)
+	s.n.fold()
+}
+
+func (s *modelStore) Admit(_ context.Context, p syncproto.Peer) (syncproto.Terms, error) {
+	s.peer = p
+	if s.rule = s.n.rules(p.Node); s.rule == nil {
+		return syncproto.Terms{}, &syncproto.Refusal{Code: syncproto.CodePolicy, Msg: "this node does not know you"}
+	}
+	t := syncproto.Terms{Policy: s.n.policy}
+	for _, id := range slices.SortedFunc(maps.Keys(s.n.streams), record.StreamID.Compare) {
+		st := s.n.streams[id]
+		if len(st.batches) == 0 || id.Node != p.Node && !s.rule.serve(id) {
+			continue
+		}
+		o := syncproto.Offer{Stream: id, Head: st.head(), Card: s.n.cards[id.Node], Revise: true}
+		for _, h := range s.holes(st) {
+			o.Holes = append(o.Holes, h.Span)
+		}
+		for _, b := range st.batches {
+			_, k := s.view(b)
+			o.Stubs += uint64(k)
+		}
+		t.Offers = append(t.Offers, o)
+	}
+	return t, nil
+}
+
+func (s *modelStore) holes(st *stream) []syncproto.Hole {
+	var holes []syncproto.Hole
+	for _, b := range st.batches {
+		for i := range b.lines {
+			if tag, ok := b.tags[i]; ok {
+				at := b.head.First + record.Seq(i)
+				if k := len(holes) - 1; k >= 0 && holes[k].To == at-1 && holes[k].Tag == tag {
+					holes[k].To = at
+					continue
+				}
+				holes = append(holes, syncproto.Hole{Span: syncproto.Span{From: at, To: at}, Tag: tag})
+			}
+		}
+	}
+	return holes
+}
+
+func (s *modelStore) Known(_ context.Context, id record.StreamID) (syncproto.Known, error) {
+	k := syncproto.Known{Card: s.n.cards[id.Node], Recover: id.Node == s.n.id && s.n.restore}
+	for other := range s.n.streams {
+		if other.Node == id.Node && other != id {
+			k.Streams++
+		}
+	}
+	if s.rule != nil && !s.rule.accept(id) {
+		k.Refuse = &syncproto.Refusal{Code: syncproto.CodePolicy, Msg: "its origin is not accepted"}
+	}
+	if st := s.n.streams[id]; st != nil {
+		k.Head, k.Holes = st.head(), s.holes(st)
+	}
+	return k, nil
+}
+
+func (s *modelStore) Marks(_ context.Context, id record.StreamID, span syncproto.Span) (syncproto.Marks, error) {
+	var m syncproto.Marks
+	for _, b := range s.n.streams[id].batches {
+		for i, l := range b.lines {
+			at := b.head.First + record.Seq(i)
+			e, ok := asEntry(l)
+			switch {
+			case !ok || at < span.From || at > span.To:
+			case e.Kind == "tomb" || e.Kind == "untomb":
+				m.Tomb = at
+			case e.Kind == "note":
+				m.Note = at
+			}
+		}
+	}
+	return m, nil
+}
+
+// view returns a batch's lines as the peer may see them, and how many are stubs.
+func (s *modelStore) view(b *modelBatch) ([][]byte, int) {
+	lines, stubs := slices.Clone(b.lines), 0
+	for i, l := range lines {
+		e, ok := asEntry(l)
+		if ok && s.rule.withhold != nil && s.rule.withhold(e) {
+			lines[i], ok = stubLine(l, "withheld"), false
+		}
+		if !ok {
+			stubs++
+		}
+	}
+	return lines, stubs
+}
+
+func (s *modelStore) Batch(_ context.Context, id record.StreamID, seq record.Seq, since time.Time) (syncproto.Batch, error) {
+	b := s.n.streams[id].find(seq)
+	if b == nil {
+		return syncproto.Batch{}, fmt.Errorf("no position %d", seq)
+	}
+	lines, stubs := s.view(b)
+	if !since.IsZero() && record.Seq(len(s.n.streams[id].batches)) > 1 && b.last() < s.n.streams[id].head().Seq {
+		for i := range lines {
+			lines[i] = stubLine(lines[i], "withheld")
+		}
+		stubs = len(lines)
+	}
+	return syncproto.Batch{Raw: b.encode(lines), First: b.head.First, Last: b.last(), Stubs: stubs}, nil
+}
+
+func (s *modelStore) Card(_ context.Context, node record.NodeID) ([]byte, error) {
+	pub, ok := s.n.pubs[node]
+	if !ok {
+		return nil, nil
+	}
+	return binary.BigEndian.AppendUint64(bytes.Clone(pub), s.n.cards[node]), nil
+}
+
+func (s *modelStore) PutCard(_ context.Context, raw []byte) error {
+	if len(raw) != ed25519.PublicKeySize+8 {
+		return &syncproto.Refusal{Code: syncproto.CodeBatch, Msg: "no card"}
+	}
+	pub := ed25519.PublicKey(bytes.Clone(raw[:ed25519.PublicKeySize]))
+	node := record.NodeOf(pub)
+	s.n.pubs[node] = pub
+	s.n.cards[node] = max(s.n.cards[node], binary.BigEndian.Uint64(raw[ed25519.PublicKeySize:]))
+	return nil
+}
+
+func (s *modelStore) Accept(_ context.Context, raw []byte, tag string) (syncproto.Receipt, error) {
+	s.n.accepts++
+	var r syncproto.Receipt
+	if s.n.fault != nil {
+		return r, s.n.fault
+	}
+	b, err := decodeBatch(raw)
+	if err != nil {
+		return r, err
+	}
+	id := b.head.S
+	refuse := func(code syncproto.Code, msg string) error {
+		return &syncproto.Refusal{Code: code, Stream: id, Msg: msg}
+	}
+	if pub := s.n.pubs[id.Node]; pub == nil || !ed25519.Verify(pub, append([]byte("deja-batch-2\n"), b.raw...), b.sig) {
+		return r, refuse(syncproto.CodeBatch, "not signed by its origin")
+	}
+	st := s.n.streams[id]
+	if st == nil {
+		st = &stream{}
+	}
+	h := st.head()
+	if s.n.limit > 0 && int(b.last()) > s.n.limit {
+		return r, refuse(syncproto.CodeQuota, "its origin sends too much")
+	}
+	switch {
+	case b.head.First > h.Seq+1:
+		return r, fmt.Errorf("a gap: %d after %d", b.head.First, h.Seq)
+	case b.head.First == h.Seq+1 && b.head.Prev == h.Hash:
+		return s.append(st, b, tag), nil
+	}
+	mine := st.find(max(1, min(b.head.First, h.Seq)))
+	if mine == nil || mine.hash() != b.hash() {
+		err := &syncproto.Refusal{Code: syncproto.CodeFork, Stream: id, Msg: "another history"}
+		if mine != nil {
+			err.Headers = [][]byte{mine.signed(), b.signed()}
+		}
+		return r, err
+	}
+	return s.fill(mine, b, tag), nil
+}
+
+// append takes a batch at the head.
+func (s *modelStore) append(st *stream, b *modelBatch, tag string) syncproto.Receipt {
+	var r syncproto.Receipt
+	s.n.streams[b.head.S] = st
+	st.batches = append(st.batches, b)
+	s.pending[b.head.S]++
+	for i, l := range b.lines {
+		e, ok := asEntry(l)
+		switch {
+		case ok && s.n.dead[e.ID]:
+			r.Forgotten++
+		case ok:
+			r.Records++
+		case isForgotten(l):
+			r.Forgotten++
+		default:
+			b.tags[i] = tag
+			r.Withheld++
+		}
+	}
+	s.n.fold()
+	return r
+}
+
+func isForgotten(l []byte) bool {
+	var st stub
+	return json.Unmarshal(l, &st) == nil && st.X == "forgotten"
+}
+
+// fill takes what a batch that is here already holds beyond it.
+func (s *modelStore) fill(mine, b *modelBatch, tag string) syncproto.Receipt {
+	var r syncproto.Receipt
+	for i, l := range b.lines {
+		_, hole := mine.tags[i]
+		e, ok := asEntry(l)
+		switch {
+		case !hole:
+			r.Had++
+		case !ok:
+			mine.tags[i] = tag
+			r.Withheld++
+		case s.n.dead[e.ID]:
+			mine.lines[i] = stubLine(l, "forgotten")
+			delete(mine.tags, i)
+			r.Forgotten++
+		default:
+			mine.lines[i] = l
+			delete(mine.tags, i)
+			r.Records++
+			r.Filled++
+		}
+	}
+	s.n.fold()
+	return r
+}
+
+func (s *modelStore) Commit(context.Context) error {
+	s.n.commits++
+	clear(s.pending)
+	return nil
+}
+
+func (s *modelStore) Forked(_ context.Context, r *syncproto.Refusal) error {
+	s.n.forked = append(s.n.forked, r)
+	return nil
+}
