@@ -4,6 +4,7 @@
 //
 // Start at [FS]. [OS] is the real disk; [NewMem] is one in memory that can be
 // cloned as it might look after a crash; [Fault] fails the n-th operation.
+// [WriteFile] replaces a small file whole, [ReadFile] reads one within a bound.
 package vfs
 
 import (
@@ -16,7 +17,9 @@ import (
 // and absolute on the real disk. Files are created with mode 0600 and
 // directories with 0700. Errors satisfy errors.Is with the fs sentinels.
 type FS interface {
-	// Open opens a file for reading. It refuses anything but a regular file.
+	// Open opens a file for reading. Like every other way to a file it refuses
+	// what is no regular file with [ErrNotRegular], and never waits for a
+	// writer to come.
 	Open(name string) (File, error)
 	// Create opens a file for writing and reading, emptied if it exists.
 	Create(name string) (File, error)
@@ -24,8 +27,11 @@ type FS interface {
 	Append(name string) (File, error)
 	// Rename replaces newname by oldname. It is durable after SyncDir.
 	Rename(oldname, newname string) error
+	// Remove removes a file or an empty directory. It is durable after SyncDir.
 	Remove(name string) error
+	// MkdirAll makes a directory and its missing parents, durably.
 	MkdirAll(name string) error
+	// ReadDir lists a directory in the order of the names.
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	// SyncDir makes creations, renames and removals in a directory durable.
@@ -58,5 +64,13 @@ type Mapping interface {
 	io.Closer
 }
 
-// ErrLocked says that somebody else holds the lock.
-var ErrLocked = errors.New("locked by another process")
+// Errors that callers tell apart. A full disk satisfies
+// errors.Is(err, syscall.ENOSPC) on every system.
+var (
+	// ErrLocked says that somebody else holds the lock.
+	ErrLocked = errors.New("locked by another process")
+	// ErrNotRegular says that a name leads to a directory, a pipe or a device.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrTooLarge says that a file is larger than its reader accepts.
+	ErrTooLarge = errors.New("file too large")
+)
