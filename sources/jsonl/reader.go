@@ -23,8 +23,7 @@ const minBuffer = 256 << 10
 
 // Line is one line. Its bytes are valid until the next call of Next.
 type Line struct {
-	// Bytes is the line without its end, a byte order mark on the first line,
-	// NUL runs and white space around it. It is nil when the line was too long.
+	// Bytes is the line as Trim leaves it, nil when it was too long.
 	Bytes   []byte
 	Start   int64 // offset of the first byte
 	TooLong bool
@@ -118,7 +117,7 @@ func (r *Reader) Next() (Line, error) {
 		if i > MaxLine {
 			return Line{Start: start, TooLong: true}, nil
 		}
-		if line := trim(r.buf[r.line:r.next], start == 0); len(line) > 0 {
+		if line := Trim(r.buf[r.line:r.next]); len(line) > 0 {
 			return Line{Bytes: line, Start: start}, nil
 		}
 	}
@@ -224,17 +223,16 @@ func (r *Reader) passOver() (Line, error) {
 	}
 }
 
-// trim cuts what may surround an object: the end of the line, a byte order
-// mark, and the NUL runs that a crash leaves where a block was never written.
-func trim(line []byte, first bool) []byte {
-	if first {
-		line = bytes.TrimPrefix(line, []byte("\ufeff"))
-	}
+// Trim cuts what may surround an object on a line: the end of the line, a byte
+// order mark, white space, and the NUL runs that a crash leaves where a block
+// was never written.
+func Trim(line []byte) []byte {
+	line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	lo, hi := 0, len(line)
-	for lo < hi && (line[lo] <= ' ') {
+	for lo < hi && line[lo] <= ' ' {
 		lo++
 	}
-	for hi > lo && (line[hi-1] <= ' ') {
+	for hi > lo && line[hi-1] <= ' ' {
 		hi--
 	}
 	return line[lo:hi]
