@@ -214,6 +214,8 @@ func (d *codexDecoder) message(p *fastjson.Value, at time.Time) error {
 			if err := d.userShell(said, at); err != nil {
 				return err
 			}
+		case strings.HasPrefix(head, codexInjected[0]):
+			d.environment(said)
 		case !slices.ContainsFunc(codexInjected, func(tag string) bool { return strings.HasPrefix(head, tag) }):
 			text.add(said)
 		}
@@ -222,6 +224,16 @@ func (d *codexDecoder) message(p *fastjson.Value, at time.Time) error {
 		return err
 	}
 	return d.settle() // a line that has yielded something is not read again
+}
+
+// environment takes the working directory from what the harness tells the
+// model, for rollouts whose metadata has none.
+func (d *codexDecoder) environment(text string) {
+	s := d.thread()
+	if _, after, ok := strings.Cut(text, "<cwd>"); ok && s.Cwd == "" {
+		cwd, _, _ := strings.Cut(after, "</cwd>")
+		s.Cwd = strings.TrimSpace(cwd)
+	}
 }
 
 // userShell takes a command that the user ran in the shell of the harness.

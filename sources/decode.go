@@ -116,6 +116,7 @@ func (h *Handle) Decode(ctx context.Context, job Job, to Sink) (res Result, err 
 	if err := r.start(content, seeker); err != nil {
 		return res, err
 	}
+	defer r.lines.Release()
 	return res, r.run(ctx)
 }
 

@@ -19,12 +19,14 @@ import (
 type head struct {
 	kin  []string  // files that name one thing alike are of one family
 	born time.Time // when the session of the file began; zero when its head cannot tell
+	late bool      // it speaks about other files, which must be read before
 }
 
 // Arrange puts files in the order to read them in: newest families first, so
 // that what is searched for most is there early, and within a family originals
-// before their copies, so that a turn is recorded where it was first said. It
-// reads the heads of the files. A file whose head cannot be read is alone in
+// before their copies, so that a turn is recorded where it was first said.
+// Files that speak about older ones come last, oldest first. It reads the heads
+// of the files. A file whose head cannot be read is alone in
 // its family; decoding it will say why.
 func (h *Handle) Arrange(ctx context.Context, files []File) ([]File, error) {
 	heads := make([]head, len(files))
@@ -64,9 +66,11 @@ func root(family []int, i int) int {
 func (h *Handle) inOrder(files []File, heads []head, family []int) []File {
 	newest := map[int]time.Time{}
 	size := map[int]int{}
+	late := map[int]bool{}
 	for i, f := range files {
 		r := root(family, i)
 		size[r]++
+		late[r] = late[r] || heads[i].late
 		if f.Modified.After(newest[r]) {
 			newest[r] = f.Modified
 		}
@@ -86,8 +90,17 @@ func (h *Handle) inOrder(files []File, heads []head, family []int) []File {
 		}
 	}
 	slices.SortStableFunc(members, func(a, b member) int {
+		recent := newest[b.root].Compare(newest[a.root])
+		switch {
+		case late[a.root] && !late[b.root]:
+			return 1
+		case late[b.root] && !late[a.root]:
+			return -1
+		case late[a.root]:
+			recent = -recent
+		}
 		return cmp.Or(
-			newest[b.root].Compare(newest[a.root]), cmp.Compare(a.root, b.root),
+			recent, cmp.Compare(a.root, b.root),
 			a.age.Compare(b.age), cmp.Compare(a.Size, b.Size), strings.Compare(a.Key, b.Key),
 		)
 	})
@@ -168,7 +181,12 @@ func (h *Handle) lastTime(f File) (last time.Time) {
 func claudeHead(ctx context.Context, h *Handle, f File) (head, error) {
 	var found head
 	err := h.headLines(ctx, f, func(v *fastjson.Value) bool {
-		if t := raw(get(v, "type")); string(t) != "user" && string(t) != "assistant" {
+		switch string(raw(get(v, "type"))) {
+		case "user", "assistant":
+		case "summary":
+			found.late = true
+			return false
+		default:
 			return false
 		}
 		dir, _, _ := strings.Cut(f.Rel, "/")

@@ -35,6 +35,9 @@ func (s Source) Open(st Store) (*Handle, error) {
 	return &Handle{source: s, store: st, root: root}, nil
 }
 
+// Store returns the store that is open.
+func (h *Handle) Store() Store { return h.store }
+
 // Close releases the store.
 func (h *Handle) Close() error { return h.root.Close() }
 

@@ -74,7 +74,7 @@ func parseMark(m Mark) (mark, bool) {
 	p.at.Sum.IEEE = binary.BigEndian.Uint32(m[56:])
 	copy(p.at.Tail[:], m[60:])
 	p.state = m[markHeader:]
-	return p, p.at.Offset >= 0 && p.size >= p.at.Offset
+	return p, p.at.Offset >= 0 && p.size >= 0
 }
 
 func nanos(t time.Time) uint64 {

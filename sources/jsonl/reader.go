@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 )
 
 // MaxLine is the longest line that is handed out; longer ones are passed over.
@@ -47,9 +48,20 @@ type Reader struct {
 	inside bool      // the source ended inside that line
 }
 
+// buffers of readers that are done.
+var buffers = sync.Pool{New: func() any { return new([minBuffer]byte) }}
+
 // NewReader reads from the start of src.
 func NewReader(src io.Reader) *Reader {
-	return &Reader{src: src, buf: make([]byte, minBuffer)}
+	return &Reader{src: src, buf: buffers.Get().(*[minBuffer]byte)[:]} //nolint:errcheck // the pool holds nothing else
+}
+
+// Release gives the buffer back. The reader and its lines are of no use then.
+func (r *Reader) Release() {
+	if len(r.buf) == minBuffer {
+		buffers.Put((*[minBuffer]byte)(r.buf))
+	}
+	r.buf = nil
 }
 
 // Resume reads on from a position. It checks, on the descriptor it will read
