@@ -46,14 +46,13 @@ func remove(name string) error {
 // within calls do with the directory of name, and gives its error the whole name.
 func within(name string, do func(dir *os.Root, base string) error) error {
 	dir, err := os.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(do(dir, filepath.Base(name)), dir.Close())
 	}
-	err = do(dir, filepath.Base(name))
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		e.Path = name
 	}
-	return errors.Join(err, dir.Close())
+	return err
 }
 
 // What Windows says when a disk is full.

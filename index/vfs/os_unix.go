@@ -34,7 +34,7 @@ func explain(err error) error {
 // syncDir asks for what a file system can give: some have no way to sync a
 // directory and say so.
 func syncDir(name string) error {
-	d, err := os.Open(name)
+	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
