@@ -71,6 +71,28 @@ type modelBatch struct {
 	sig   []byte
 	lines [][]byte
 	tags  map[int]string // of stubs that are holes
+	memo  []memo
+}
+
+// memo remembers what a line decodes to; lines are replaced and never changed.
+type memo struct {
+	line *byte
+	e    entry
+	ok   bool
+}
+
+// entry decodes a line; it reports false for a stub.
+func (b *modelBatch) entry(i int) (entry, bool) {
+	if len(b.memo) != len(b.lines) {
+		b.memo = make([]memo, len(b.lines))
+	}
+	if m := &b.memo[i]; m.line != &b.lines[i][0] {
+		m.line = &b.lines[i][0]
+		m.e = entry{}
+		err := json.Unmarshal(b.lines[i], &m.e)
+		m.ok = err == nil && m.e.Kind != ""
+	}
+	return b.memo[i].e, b.memo[i].ok
 }
 
 func (b *modelBatch) last() record.Seq { return b.head.First + record.Seq(b.head.N) - 1 }
@@ -246,18 +268,12 @@ func (n *modelNode) fold() {
 	for _, st := range n.streams {
 		for _, b := range st.batches {
 			for i, l := range b.lines {
-				if e, ok := asEntry(l); ok && n.dead[e.ID] {
+				if e, ok := b.entry(i); ok && n.dead[e.ID] {
 					b.lines[i] = stubLine(l, "forgotten")
 				}
 			}
 		}
 	}
-}
-
-func asEntry(l []byte) (entry, bool) {
-	var e entry
-	err := json.Unmarshal(l, &e)
-	return e, err == nil && e.Kind != ""
 }
 
 // live returns every entry that the node can read, by id; a second copy under
@@ -266,8 +282,8 @@ func (n *modelNode) live() map[string]entry {
 	all := map[string]entry{}
 	for _, s := range slices.SortedFunc(maps.Keys(n.streams), record.StreamID.Compare) {
 		for _, b := range n.streams[s].batches {
-			for _, l := range b.lines {
-				if e, ok := asEntry(l); ok {
+			for i := range b.lines {
+				if e, ok := b.entry(i); ok {
 					id := e.ID
 					for all[id].ID != "" {
 						id += " again"
@@ -386,9 +402,9 @@ func (s *modelStore) Known(_ context.Context, id record.StreamID) (syncproto.Kno
 func (s *modelStore) Marks(_ context.Context, id record.StreamID, span syncproto.Span) (syncproto.Marks, error) {
 	var m syncproto.Marks
 	for _, b := range s.n.streams[id].batches {
-		for i, l := range b.lines {
+		for i := range b.lines {
 			at := b.head.First + record.Seq(i)
-			e, ok := asEntry(l)
+			e, ok := b.entry(i)
 			switch {
 			case !ok || at < span.From || at > span.To:
 			case e.Kind == "tomb" || e.Kind == "untomb":
@@ -405,7 +421,7 @@ func (s *modelStore) Marks(_ context.Context, id record.StreamID, span syncproto
 func (s *modelStore) view(b *modelBatch) ([][]byte, int) {
 	lines, stubs := slices.Clone(b.lines), 0
 	for i, l := range lines {
-		e, ok := asEntry(l)
+		e, ok := b.entry(i)
 		if ok && s.rule.withhold != nil && s.rule.withhold(e) {
 			lines[i], ok = stubLine(l, "withheld"), false
 		}
@@ -499,7 +515,7 @@ func (s *modelStore) append(st *stream, b *modelBatch, tag string) syncproto.Rec
 	st.batches = append(st.batches, b)
 	s.pending[b.head.S]++
 	for i, l := range b.lines {
-		e, ok := asEntry(l)
+		e, ok := b.entry(i)
 		switch {
 		case ok && s.n.dead[e.ID]:
 			r.Forgotten++
@@ -526,10 +542,14 @@ func (s *modelStore) fill(mine, b *modelBatch, tag string) syncproto.Receipt {
 	var r syncproto.Receipt
 	for i, l := range b.lines {
 		_, hole := mine.tags[i]
-		e, ok := asEntry(l)
+		e, ok := b.entry(i)
 		switch {
 		case !hole:
 			r.Had++
+		case isForgotten(l):
+			mine.lines[i] = l
+			delete(mine.tags, i)
+			r.Forgotten++
 		case !ok:
 			mine.tags[i] = tag
 			r.Withheld++

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/syncproto"
 )
 
@@ -184,7 +183,7 @@ func (p *pumped) lockstep(t testing.TB) (legs int) {
 	return legs
 }
 
-// equal fails unless the nodes hold the same, for all that they accept.
+// equalNodes fails unless the nodes hold the same, for all that they accept.
 func equalNodes(t testing.TB, nodes ...*modelNode) {
 	t.Helper()
 	for _, n := range nodes[1:] {
@@ -193,5 +192,3 @@ func equalNodes(t testing.TB, nodes ...*modelNode) {
 		}
 	}
 }
-
-func heads(n *modelNode) map[record.StreamID]record.Seq { return n.frontier() }

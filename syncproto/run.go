@@ -98,13 +98,7 @@ func (d *driver) outcome(ctx context.Context, done bool) error {
 		return d.s.err
 	}
 	if pe, ok := errors.AsType[*PreambleError](d.readErr); ok {
-		if ctx.Err() != nil {
-			pe.Err = context.Cause(ctx)
-		}
 		return pe
-	}
-	if r, ok := errors.AsType[*Refusal](d.readErr); ok {
-		return r
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -133,6 +127,9 @@ func (d *driver) read(ctx context.Context) error {
 	}
 	src := bufio.NewReaderSize(&progress{r: d.link, step: int64(d.timing.Idle/time.Second) * slowest, made: alive}, 64<<10)
 	if err := d.greet(src); err != nil {
+		if pe, ok := errors.AsType[*PreambleError](err); ok && ctx.Err() != nil {
+			pe.Err = context.Cause(ctx) // why the link was closed
+		}
 		d.cancel(err)
 		return err
 	}

@@ -133,7 +133,11 @@ func (s *Session) Receive(ctx context.Context, f Frame) error {
 	}
 	s.report.BytesIn += int64(headerSize + len(f.Payload))
 	s.heard = s.heard || f.Type != TypePing
-	if err := s.dispatch(ctx, f); err != nil {
+	err := s.dispatch(ctx, f)
+	if err == nil && s.outSize > maxQueue {
+		err = refuse(CodeLimit, "the other node asks for more than it reads")
+	}
+	if err != nil {
 		s.fail(err)
 	}
 	return s.err
@@ -310,11 +314,14 @@ func (s *Session) onBye(p []byte) error {
 	return nil
 }
 
-// fail ends the exchange: nothing more is said but, once, why.
+// fail ends the exchange: nothing more is said but, once, why. A peer that is
+// refused in the handshake still learns who refuses it.
 func (s *Session) fail(err error) {
 	s.err, s.ended = err, true
-	s.out, s.outSize, s.giving.asks = nil, 0, nil
 	r, ok := errors.AsType[*Refusal](err)
+	if s.phase == open || ok && r.Remote {
+		s.out, s.outSize, s.giving.asks = nil, 0, nil
+	}
 	switch {
 	case ok && r.Remote:
 		return
@@ -363,9 +370,6 @@ func (s *Session) queueBye() { s.queue(TypeBye, mustJSON(s.taking.count)) }
 // Next returns the next frame to be written, or false when there is none until
 // something is received. The payload is valid until the next call of Next.
 func (s *Session) Next(ctx context.Context) (Frame, bool, error) {
-	if s.err == nil && s.outSize > maxQueue {
-		s.fail(refuse(CodeLimit, "the other node asks for more than it reads"))
-	}
 	if len(s.out) > 0 {
 		f := s.out[0]
 		s.out = s.out[1:]
@@ -447,6 +451,9 @@ func (s *Session) Finish(ctx context.Context) error {
 	}
 	return s.commit(ctx)
 }
+
+// Err returns what ended the session, nil while nothing did.
+func (s *Session) Err() error { return s.err }
 
 // Report says what has happened so far.
 func (s *Session) Report() Report { return s.report }

@@ -92,11 +92,10 @@ func (s *Session) plan(ctx context.Context) error {
 	return s.settle(ctx)
 }
 
-// ask queues a WANT, with what the window has room for as credit.
+// ask queues a WANT. The credit follows when all is asked for, so that the peer
+// knows what to send first.
 func (s *Session) ask(id record.StreamID, span Span, m wantMsg) {
 	t := &s.taking
-	m.Bytes = window - t.granted
-	t.granted = window
 	m.S, m.From, m.To = id.String(), span.From, span.To
 	t.asked[id] = append(t.asked[id], &asked{Span: span, next: span.From, fresh: !m.Fill})
 	t.asking = true
