@@ -1,9 +1,10 @@
 package sources_test
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/deja-node/deja/index/record"
@@ -62,19 +63,62 @@ func decodeAll(b *testing.B, s sources.Source, d sources.Discovery, sink sources
 	return size
 }
 
-// BenchmarkDiscover walks a store of 2000 transcripts in 40 projects.
+// BenchmarkDiscover walks stores of transcripts in 40 projects.
 func BenchmarkDiscover(b *testing.B) {
-	home := b.TempDir()
-	for i := range 2000 {
-		name := filepath.Join(home, ".claude", "projects", "-srv-"+string(rune('a'+i%26))+string(rune('a'+i%40/26)), "s"+string(rune('a'+i%26))+string(rune('0'+i/26%10))+string(rune('0'+i/260))+".jsonl")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("{}\n"), 0o600)); err != nil {
+	for _, n := range []int{2000, 15000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			home := b.TempDir()
+			for i := range n {
+				write(b, filepath.Join(home, ".claude", "projects", fmt.Sprintf("-srv-%d", i%40), fmt.Sprintf("%08d-0000-4000-8000-000000000000.jsonl", i)), "{}\n")
+			}
+			s := source(b, "claude")
+			var files int
+			for b.Loop() {
+				files = len(discover(b, s, env(home)).Files)
+			}
+			if files != n {
+				b.Fatalf("found %d files", files)
+			}
+		})
+	}
+}
+
+// BenchmarkDecode decodes one generated transcript of 16 MB.
+func BenchmarkDecode(b *testing.B) {
+	home, s := b.TempDir(), source(b, "claude")
+	text := chat(16 << 20 / len(chat(1)))
+	write(b, filepath.Join(home, ".claude", "projects", "-x", "s.jsonl"), text)
+	d := discover(b, s, env(home))
+	h := open(b, s, d.Store)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Decode(b.Context(), sources.Job{File: d.Files[0]}, sources.Sink{}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	env := sources.Env{Home: home, GOOS: "linux", Getenv: func(string) string { return "" }}
-	s, _ := sources.Find("claude")
+}
+
+// BenchmarkAppend reads two messages appended to a transcript of 16 MB.
+func BenchmarkAppend(b *testing.B) {
+	home, s := b.TempDir(), source(b, "claude")
+	text := chat(16 << 20 / len(chat(1)))
+	name := filepath.Join(home, ".claude", "projects", "-x", "s.jsonl")
+	write(b, name, text)
+	d := discover(b, s, env(home))
+	h := open(b, s, d.Store)
+	res, err := h.Decode(b.Context(), sources.Job{File: d.Files[0]}, sources.Sink{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	write(b, name, text+chat(2))
 	for b.Loop() {
-		d := s.Discover(b.Context(), env)
-		b.ReportMetric(float64(len(d[0].Files)), "files")
+		f := discover(b, s, env(home)).Files[0]
+		if got, err := h.Check(b.Context(), f, res.Mark, sources.Glance); err != nil || got != sources.Grew {
+			b.Fatal(got, err)
+		}
+		if got, err := h.Decode(b.Context(), sources.Job{File: f, Mark: res.Mark}, sources.Sink{}); err != nil || got.Turns != 2 {
+			b.Fatal(got.Turns, err)
+		}
 	}
 }

@@ -76,8 +76,11 @@ func (d *claudeDecoder) user(s *sessionState, l *claudeLine, t record.Turn) erro
 // user ran in the shell of the harness.
 func (d *claudeDecoder) typed(text string, t record.Turn) error {
 	var p prompt
-	unwrap(text, claudeWrappers, &p)
-	t.Role, t.Text = record.RoleUser, withoutNotices(p.speech.String())
+	if strings.Contains(text, "<") {
+		unwrap(text, claudeWrappers, &p)
+		text = p.speech.String()
+	}
+	t.Role, t.Text = record.RoleUser, withoutNotices(text)
 	if err := d.out.turn(t); err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ func timeOf(v *fastjson.Value) time.Time {
 	}
 	switch v.Type() {
 	case fastjson.TypeString:
+		if t, ok := parseZulu(raw(v)); ok {
+			return t
+		}
 		return parseTime(str(v))
 	case fastjson.TypeNumber:
 		return parseEpoch(v.String())
@@ -32,9 +35,6 @@ func timeOf(v *fastjson.Value) time.Time {
 
 // parseTime reads a time from text.
 func parseTime(s string) time.Time {
-	if t, ok := parseZulu(s); ok {
-		return t
-	}
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return plausible(t)
@@ -52,13 +52,13 @@ func plausible(t time.Time) time.Time {
 
 // parseZulu reads the one shape that nearly every line has, 2006-01-02T15:04:05.000Z,
 // at a fraction of the cost of time.Parse.
-func parseZulu(s string) (time.Time, bool) {
+func parseZulu(s []byte) (time.Time, bool) {
 	if len(s) != len("2006-01-02T15:04:05.000Z") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
 		return time.Time{}, false
 	}
 	ok := true
 	num := func(from, to int) (n int) {
-		for _, c := range []byte(s[from:to]) {
+		for _, c := range s[from:to] {
 			ok = ok && '0' <= c && c <= '9'
 			n = 10*n + int(c-'0')
 		}

@@ -235,8 +235,8 @@ func isPrefix(part, whole []string) bool {
 	return len(part) <= len(whole) && slices.Equal(part, whole[:len(part)])
 }
 
-// cuts lists the line ends of a file, some places inside lines, and every
-// place inside its last line.
+// cuts lists the line ends of a file, some places inside lines, and places
+// inside its last line: every one of a short line.
 func cuts(data []byte) []int {
 	at := []int{0}
 	last := 0
@@ -248,7 +248,7 @@ func cuts(data []byte) []int {
 			}
 		}
 	}
-	for i := last; i < len(data); i += max(1, (len(data)-last)/200) {
+	for i := last; i < len(data); i += max(1, (len(data)-last)/100) {
 		at = append(at, i)
 	}
 	slices.Sort(at)

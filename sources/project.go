@@ -143,7 +143,7 @@ func describe(top, git string) project {
 			top = filepath.Dir(common)
 		}
 	}
-	url := remoteURL(readSmall(filepath.Join(common, "config")))
+	url := withoutQuery(remoteURL(readSmall(filepath.Join(common, "config"))))
 	name := strings.TrimSuffix(lastPart(strings.TrimRight(url, `/\`)), ".git")
 	if _, after, ok := strings.Cut(name, ":"); ok { // host:name
 		name = after
@@ -215,9 +215,7 @@ func remoteURL(config string) string {
 // lower case, without scheme, user, password, usual port and ".git". A remote
 // that is a path of one machine has no such name.
 func remoteName(url string) string {
-	url, _, _ = strings.Cut(url, "?")
-	url, _, _ = strings.Cut(url, "#")
-	url = strings.TrimSpace(url)
+	url = withoutQuery(url)
 	scheme, rest, hasScheme := strings.Cut(url, "://")
 	var host, name string
 	switch {
@@ -236,6 +234,12 @@ func remoteName(url string) string {
 		return ""
 	}
 	return strings.ToLower(host + "/" + strings.Trim(path.Clean("/"+name), "/"))
+}
+
+func withoutQuery(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	url, _, _ = strings.Cut(url, "#")
+	return strings.TrimSpace(url)
 }
 
 func cutPort(host string) string {
