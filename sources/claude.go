@@ -87,7 +87,14 @@ func (d *claudeDecoder) restore(state json.RawMessage) error {
 	return json.Unmarshal(state, &d.claudeState)
 }
 
-func (d *claudeDecoder) state() (any, bool) { return d.claudeState, len(d.Calls) > 0 }
+func (d *claudeDecoder) state(carry func(string) string) (any, bool) {
+	kept := d.claudeState
+	kept.Calls, kept.Digest = kept.Calls.carried(carry), nil
+	for _, t := range d.Digest {
+		kept.Digest = append(kept.Digest, claudeTitle{Leaf: t.Leaf, Title: carry(t.Title)})
+	}
+	return kept, len(kept.Calls) > 0
+}
 
 func (d *claudeDecoder) finish(settled bool) error {
 	if !settled {

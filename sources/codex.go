@@ -182,11 +182,13 @@ func (d *codexDecoder) restore(state json.RawMessage) error {
 	return nil
 }
 
-func (d *codexDecoder) state() (any, bool) {
+func (d *codexDecoder) state(carry func(string) string) (any, bool) {
+	kept := d.codexState
 	if d.held != nil {
-		return d.held, true
+		kept = *d.held
 	}
-	return &d.codexState, len(d.Calls) > 0
+	kept.Calls = kept.Calls.carried(carry)
+	return kept, d.held != nil || len(kept.Calls) > 0
 }
 
 func (d *codexDecoder) finish(settled bool) error {

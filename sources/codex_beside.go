@@ -37,8 +37,8 @@ func newHistoryDecoder(h *Handle, out *yield) *historyDecoder {
 func (d *historyDecoder) restore(state json.RawMessage) error {
 	return json.Unmarshal(state, &d.historyState)
 }
-func (d *historyDecoder) state() (any, bool) { return d.historyState, false }
-func (d *historyDecoder) finish(bool) error  { return nil }
+func (d *historyDecoder) state(func(string) string) (any, bool) { return d.historyState, false }
+func (d *historyDecoder) finish(bool) error                     { return nil }
 
 func (d *historyDecoder) line(v *fastjson.Value) (int, error) {
 	id, text := str(get(v, "session_id")), str(get(v, "text"))
@@ -106,8 +106,8 @@ type titleDecoder struct {
 
 type threadName struct{ id, name string }
 
-func (d *titleDecoder) restore(json.RawMessage) error { return nil }
-func (d *titleDecoder) state() (any, bool)            { return nil, false }
+func (d *titleDecoder) restore(json.RawMessage) error         { return nil }
+func (d *titleDecoder) state(func(string) string) (any, bool) { return nil, false }
 
 func (d *titleDecoder) line(v *fastjson.Value) (int, error) {
 	name := threadName{id: str(get(v, "id")), name: str(get(v, "thread_name"))}

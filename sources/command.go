@@ -60,6 +60,17 @@ func (c *calls) settle(y *yield, id []byte, exit *int) error {
 	return y.turn(t)
 }
 
+// carried returns the commands as a mark carries them.
+func (c calls) carried(carry func(string) string) calls {
+	var kept calls
+	for _, w := range c {
+		if w.Turn.Text = carry(w.Turn.Text); w.Turn.Text != "" {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
 // flush yields all that wait.
 func (c *calls) flush(y *yield) error {
 	for _, w := range *c {

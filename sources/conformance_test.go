@@ -159,6 +159,9 @@ func openCase(t *testing.T, c golden, env sources.Env) (*sources.Handle, []sourc
 
 func decode(t *testing.T, h *sources.Handle, job sources.Job, to sources.Sink) sources.Result {
 	t.Helper()
+	if job.Scrub == nil {
+		job.Scrub = strings.Clone
+	}
 	res, err := h.Decode(t.Context(), job, to)
 	if err != nil {
 		t.Fatalf("%s: %v", job.File.Rel, err)
@@ -272,7 +275,7 @@ func checkCancel(t *testing.T, h *sources.Handle, f sources.File, before, want *
 			}
 			return inner(turn)
 		}
-		res, err := h.Decode(ctx, sources.Job{File: f, Memory: part}, sink)
+		res, err := h.Decode(ctx, sources.Job{File: f, Memory: part, Scrub: strings.Clone}, sink)
 		cancel(nil)
 		if calls <= n {
 			continue // notes yield no turns

@@ -24,6 +24,18 @@ type Job struct {
 	// result is not there is then yielded without one; otherwise it waits in
 	// the mark, since what a command exited with cannot be told later.
 	Settled bool
+	// Scrub is applied to every text that a mark has to carry, since marks are
+	// stored. Without it marks carry no text: commands that wait are then
+	// lost, and what is known of a session says nothing in the next reading.
+	Scrub func(string) string
+}
+
+// carry makes a text fit for a mark.
+func (j Job) carry(text string) string {
+	if j.Scrub == nil || text == "" {
+		return ""
+	}
+	return j.Scrub(text)
 }
 
 // Memory is what the log already holds of a harness, including what earlier
@@ -133,8 +145,9 @@ type lineDecoder interface {
 	// finish ends the reading. When nobody appends any more, what still waits
 	// is yielded.
 	finish(settled bool) error
-	// state returns what a mark must carry, and whether something waits.
-	state() (state any, waits bool)
+	// state returns what a mark must carry, and whether something waits. Every
+	// text in it has been through carry.
+	state(carry func(string) string) (state any, waits bool)
 }
 
 // reading is the state of one Decode.
@@ -232,12 +245,12 @@ func (r *reading) end(settled bool) error {
 	if err := r.out.finish(); err != nil {
 		return err
 	}
-	state, waits := r.dec.state()
+	state, waits := r.dec.state(r.job.carry)
 	decoder, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("%s: mark: %w", r.job.File.Rel, err)
 	}
-	kept, err := json.Marshal(keptState{Sessions: r.out.kept(), Decoder: decoder})
+	kept, err := json.Marshal(keptState{Sessions: r.out.kept(r.job.carry), Decoder: decoder})
 	if err != nil {
 		return fmt.Errorf("%s: mark: %w", r.job.File.Rel, err)
 	}

@@ -162,9 +162,9 @@ func (n Note) Heading() string {
 // notesDecoder reads the notes. Each line stands for itself.
 type notesDecoder struct{ out *yield }
 
-func (d *notesDecoder) restore(json.RawMessage) error { return nil }
-func (d *notesDecoder) state() (any, bool)            { return nil, false }
-func (d *notesDecoder) finish(bool) error             { return nil }
+func (d *notesDecoder) restore(json.RawMessage) error         { return nil }
+func (d *notesDecoder) state(func(string) string) (any, bool) { return nil, false }
+func (d *notesDecoder) finish(bool) error                     { return nil }
 
 func (d *notesDecoder) line(v *fastjson.Value) (int, error) {
 	l := noteLine{

@@ -83,7 +83,18 @@ func (y *yield) restore(kept []*sessionState) {
 	}
 }
 
-func (y *yield) kept() []*sessionState { return y.order }
+// kept returns what a mark carries of the sessions.
+func (y *yield) kept(carry func(string) string) []*sessionState {
+	kept := make([]*sessionState, len(y.order))
+	for i, s := range y.order {
+		c := *s
+		for _, text := range [...]*string{&c.Cwd, &c.Branch, &c.Model, &c.Title, &c.Agent, &c.Project, &c.Remote} {
+			*text = carry(*text)
+		}
+		kept[i] = &c
+	}
+	return kept
+}
 
 // session returns the state of a session, made when it is new.
 func (y *yield) session(native string) *sessionState {

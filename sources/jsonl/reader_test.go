@@ -183,20 +183,16 @@ func TestReadErrorComesLast(t *testing.T) {
 	}
 }
 
-// repeated yields n bytes of one kind without holding them.
-type repeated struct {
-	b byte
-	n int64
-}
+// repeated yields n times "x" without holding them.
+type repeated struct{ n int64 }
+
+var block = bytes.Repeat([]byte("x"), 64<<10)
 
 func (r *repeated) Read(p []byte) (int, error) {
 	if r.n == 0 {
 		return 0, io.EOF
 	}
-	n := int(min(r.n, int64(len(p))))
-	for i := range p[:n] {
-		p[i] = r.b
-	}
+	n := copy(p[:min(r.n, int64(len(p)))], block)
 	r.n -= int64(n)
 	return n, nil
 }
@@ -216,7 +212,7 @@ func TestLongLines(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			src := io.MultiReader(strings.NewReader("{a}\n"), &repeated{'x', test.n}, strings.NewReader(test.end))
+			src := io.MultiReader(strings.NewReader("{a}\n"), &repeated{test.n}, strings.NewReader(test.end))
 			got := readAll(t, jsonl.NewReader(src))
 			for i, line := range got.lines {
 				if int64(len(line)) == test.n {
