@@ -116,11 +116,12 @@ func parseManifest(b []byte) (manifest, error) {
 	}
 	d := decoder{b: body[fixed:]}
 	m := manifest{generation: d.uvarint(), views: map[string]State{}}
-	for range d.count(minState) {
+	views := d.count(minState)
+	for range views {
 		view := string(d.bytes(maxView))
 		m.views[view] = d.state()
 	}
-	if d.bad || len(d.b) > 0 {
+	if d.bad || len(d.b) > 0 || len(m.views) != views {
 		return manifest{}, ErrCorrupt
 	}
 	if err := m.check(); err != nil {
@@ -203,6 +204,7 @@ func (d *decoder) state() State {
 		copy(head.Hash[:], d.take(uint64(len(head.Hash))))
 		st.Known[s] = head
 	}
+	d.bad = d.bad || len(st.Known) != streams
 	files := d.count(minFile)
 	st.Files = make([]FileRef, 0, files)
 	for range files {

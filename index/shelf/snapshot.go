@@ -1,6 +1,7 @@
 package shelf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,6 +93,21 @@ func (n *Snapshot) Files(view string) ([]*File, error) {
 		return nil, fmt.Errorf("the snapshot was taken without view %s: %w", view, fs.ErrInvalid)
 	}
 	return slices.Clone(files), nil
+}
+
+// Verify reads everything, and returns an error for each file that is not
+// what was written.
+func (n *Snapshot) Verify(ctx context.Context) error {
+	var errs []error
+	for _, view := range slices.Sorted(maps.Keys(n.files)) {
+		for _, f := range n.files[view] {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			errs = append(errs, f.Verify())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Close gives the files back. Nothing that came from them may be used any more.

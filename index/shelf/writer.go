@@ -113,8 +113,8 @@ func (w *Writer) Finish() (FileRef, error) {
 	if w.err == nil {
 		w.fail(w.file.Sync())
 	}
-	if w.err != nil {
-		return FileRef{}, errors.Join(w.err, w.Abort())
+	if err := w.err; err != nil {
+		return FileRef{}, errors.Join(err, w.Abort())
 	}
 	if err := w.file.Close(); err != nil {
 		w.fail(err)
