@@ -40,6 +40,7 @@ type Post struct {
 	Head   record.Seq `json:"head,omitempty"`
 	Stubs  uint64     `json:"stubs,omitempty"`
 	Policy string     `json:"policy,omitempty"`
+	Tidy   bool       `json:"tidy,omitempty"` // no file is left that others have made needless
 }
 
 // forget drops what is remembered of a node's posts.

@@ -52,7 +52,7 @@ func (m *mirror) countLack() {
 // wrote any.
 func (m *mirror) postStream(ctx context.Context, o Offer) (bool, error) {
 	was, own := m.state.Posted[o.Stream], o.Stream.Node == m.self
-	now := Post{Head: o.Head.Seq, Stubs: o.Stubs, Policy: m.terms.Policy}
+	now := Post{Head: o.Head.Seq, Stubs: o.Stubs, Policy: m.terms.Policy, Tidy: !own}
 	grown := own && o.Head.Seq > was.Head
 	moved := own && was.Policy != "" && was.Policy != now.Policy
 	// What this node put into a file of another origin is gone when the origin
@@ -204,17 +204,24 @@ func (m *mirror) postHeads(ctx context.Context, own []Offer) error {
 	return nil
 }
 
-// sweep removes the own files that others have made needless.
+// sweep removes the own files that others have made needless, in this run or
+// in one that did not come so far.
 func (m *mirror) sweep(ctx context.Context) error {
-	for s, files := range m.files {
-		if s.Node != m.self {
+	for s, p := range m.state.Posted {
+		if p.Tidy || s.Node != m.self {
 			continue
+		}
+		files, err := m.listFiles(ctx, s)
+		if err != nil {
+			return err
 		}
 		for _, f := range spare(files) {
 			if err := m.remove(ctx, f); err != nil {
 				return err
 			}
 		}
+		p.Tidy = true
+		m.state.Posted[s] = p
 	}
 	return nil
 }
