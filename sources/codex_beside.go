@@ -46,18 +46,20 @@ func (d *historyDecoder) line(v *fastjson.Value) (int, error) {
 		d.out.skip(Malformed, d.out.offset)
 		return 0, nil
 	}
-	ok, err := d.mine(id)
+	t := record.Turn{Session: id, Role: record.RoleUser, Time: timeOf(get(v, "ts")), Text: text}
+	ok, err := d.mine(t)
 	if err != nil || !ok {
 		return 0, err
 	}
-	s := d.out.session(id)
-	s.Project = "history"
-	return 0, d.out.turn(record.Turn{Session: id, Role: record.RoleUser, Time: timeOf(get(v, "ts")), Text: text})
+	d.out.session(id).Project = "history"
+	return 0, d.out.turn(t)
 }
 
 // mine reports whether the prompts of a thread are taken from the history.
-// What the log holds of it without having it from here came from a rollout.
-func (d *historyDecoder) mine(id string) (bool, error) {
+// What the log holds of it came from a rollout, unless it is this very prompt:
+// rollouts tell the time in milliseconds.
+func (d *historyDecoder) mine(t record.Turn) (bool, error) {
+	id := t.Session
 	i, mine := slices.BinarySearch(d.Mine, id)
 	if mine {
 		return true, nil
@@ -67,7 +69,8 @@ func (d *historyDecoder) mine(id string) (bool, error) {
 			return false, err
 		}
 	}
-	if d.rollouts[id] || d.out.memory.Session(id) {
+	known := d.out.memory.Session(id) && !d.out.memory.Turn(id, t.Role, t.Time, presentable(t.Role, t.Text))
+	if d.rollouts[id] || known {
 		return false, nil
 	}
 	d.Mine = slices.Insert(d.Mine, i, id)

@@ -37,6 +37,13 @@ type mark struct {
 // same bytes.
 func (m Mark) Pending() bool { return len(m) >= markHeader && m[1]&flagPending != 0 }
 
+// Size returns how many bytes the file had when the mark was made, an
+// unfinished last line included.
+func (m Mark) Size() int64 {
+	p, _ := parseMark(m)
+	return p.size
+}
+
 // Touched returns the mark for a file whose content was found to be the same
 // under another stat, so that the next glance is content with the stat.
 func (m Mark) Touched(f File) Mark {

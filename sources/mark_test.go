@@ -89,6 +89,9 @@ func TestTouchedMark(t *testing.T) {
 	d := discover(t, s, env(home))
 	h := open(t, s, d.Store)
 	mark := decode(t, h, sources.Job{File: d.Files[0]}, sources.Sink{}).Mark
+	if mark.Size() != d.Files[0].Size || sources.Mark(nil).Size() != 0 {
+		t.Errorf("size %d, want %d", mark.Size(), d.Files[0].Size)
+	}
 	touch(t, name)
 	f := discover(t, s, env(home)).Files[0]
 	touched := mark.Touched(f)
@@ -239,6 +242,25 @@ func TestTooManyCalls(t *testing.T) {
 	decode(t, open(t, s, d.Store), sources.Job{File: d.Files[0]}, to.sink(t))
 	if got := to.turns["s1"]; len(got) != 3 || got[0].Text != "$ make t0" {
 		t.Errorf("%d commands came early", len(got))
+	}
+}
+
+// Prompts from the history come again when it is read again, and make way for
+// nothing that a rollout has told already.
+func TestHistoryReadAgain(t *testing.T) {
+	home, s := t.TempDir(), source(t, "codex")
+	write(t, filepath.Join(home, ".codex", "history.jsonl"), `{"session_id":"gone","ts":1778054500,"text":"one"}`+"\n"+`{"session_id":"kept","ts":1778054501,"text":"two"}`+"\n")
+	d := discover(t, s, env(home))
+	h := open(t, s, d.Store)
+	memory := newRecorder()
+	memory.turns["kept"] = []record.Turn{{Session: "kept", Role: record.RoleUser, Text: "two", Time: time.UnixMilli(1778054501123).UTC()}}
+	for range 2 {
+		got := newRecorder()
+		decode(t, h, sources.Job{File: d.Files[0], Memory: memory}, got.sink(t))
+		if len(got.events) != 1 || len(got.turns["gone"]) != 1 {
+			t.Fatalf("got %v", got.events)
+		}
+		memory.turns["gone"] = got.turns["gone"]
 	}
 }
 
