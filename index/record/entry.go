@@ -3,7 +3,8 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"io"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/deja-node/deja/index/redact"
@@ -165,32 +166,69 @@ const (
 	MaxLine = 8 << 20 // bytes of one encoded line that a reader accepts
 )
 
+// Reasons why a stub stands where an entry was.
+const (
+	Withheld  = "withheld"  // policy keeps it from this node
+	Forgotten = "forgotten" // a tomb removed it
+	Damaged   = "damaged"   // the disk lost it; set by readers, never stored or sent
+)
+
+// StoredText returns a string as a log keeps it: valid UTF-8, with U+FFFD in
+// the place of every run of bytes that are not.
+func StoredText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// The years that a log keeps. The nanoseconds since 1970 of every moment in
+// them fit 64 bits.
+const (
+	minYear = 1700
+	maxYear = 2261
+)
+
+// StoredTime returns a time as a log keeps it: UTC without a monotonic clock,
+// and zero when it lies outside of the years 1700 to 2261.
+func StoredTime(t time.Time) time.Time {
+	t = t.UTC().Round(0)
+	if y := t.Year(); y < minYear || y > maxYear {
+		return time.Time{}
+	}
+	return t
+}
+
 // CID computes the content id that every node derives alike: SHA-256 over
 // "deja-cid-1" and the length-prefixed harness, session, role, time (UTC
-// nanoseconds since 1970, eight bytes; 0 when unknown), n, part and text. It
-// holds no node id, so that copies of one record on two machines collapse.
+// nanoseconds since 1970, eight bytes; 0 when unknown), n, part and text, all
+// as a log keeps them. It holds no node id, so that copies of one record on
+// two machines collapse.
 func (e *Entry) CID() CID {
-	h := sha256.New()
-	io.WriteString(h, "deja-cid-1") //nolint:errcheck // a hash never fails to write
-	writeField(h, e.Harness)
-	writeField(h, e.Session)
-	writeField(h, string(e.Role))
-	var b [24]byte
-	if !e.Time.IsZero() {
-		binary.BigEndian.PutUint64(b[:8], uint64(e.Time.UnixNano()))
+	buf := cidBuffers.Get().(*[]byte) //nolint:errcheck // the pool holds nothing else
+	b := append((*buf)[:0], "deja-cid-1"...)
+	b = appendField(b, e.Harness)
+	b = appendField(b, e.Session)
+	b = appendField(b, string(e.Role))
+	var at uint64
+	if t := StoredTime(e.Time); !t.IsZero() {
+		at = uint64(t.UnixNano())
 	}
-	binary.BigEndian.PutUint64(b[8:16], uint64(e.N))
-	binary.BigEndian.PutUint64(b[16:], uint64(e.Part))
-	h.Write(b[:])
-	writeField(h, e.Text.String())
-	var c CID
-	h.Sum(c[:0])
+	b = binary.BigEndian.AppendUint64(b, at)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.N))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Part))
+	b = appendField(b, e.Text.String())
+	c := CID(sha256.Sum256(b))
+	if cap(b) <= maxPooled {
+		*buf = b
+		cidBuffers.Put(buf)
+	}
 	return c
 }
 
-func writeField(w io.Writer, s string) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-	w.Write(n[:])        //nolint:errcheck // a hash never fails to write
-	io.WriteString(w, s) //nolint:errcheck // a hash never fails to write
+// cidBuffers holds the buffers in which the fields of an id are laid out, so
+// that an id costs one pass of the hash and no allocation.
+var cidBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxPooled = 64 << 10
+
+func appendField(b []byte, s string) []byte {
+	s = StoredText(s)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(s)))
+	return append(b, s...)
 }

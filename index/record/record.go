@@ -26,10 +26,8 @@ var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 
 // NodeOf derives the id of the node that holds the given public key.
 func NodeOf(pub ed25519.PublicKey) NodeID {
-	h := sha256.New()
-	h.Write([]byte("deja-node-1"))
-	h.Write(pub)
-	return NodeID(h.Sum(nil)[:20])
+	sum := sha256.Sum256(append([]byte("deja-node-1"), pub...))
+	return NodeID(sum[:20])
 }
 
 // String returns the 32 character form: base32, lower case, no padding.
@@ -194,12 +192,13 @@ type SessionID uint64
 
 // SessionOf derives the id of a session.
 func SessionOf(node NodeID, key SessionKey) SessionID {
-	h := sha256.New()
-	h.Write([]byte("deja-session-1"))
-	h.Write(node[:])
-	writeField(h, key.Harness)
-	writeField(h, key.Native)
-	return SessionID(binary.BigEndian.Uint64(h.Sum(nil)))
+	var room [256]byte
+	b := append(room[:0], "deja-session-1"...)
+	b = append(b, node[:]...)
+	b = appendField(b, key.Harness)
+	b = appendField(b, key.Native)
+	sum := sha256.Sum256(b)
+	return SessionID(binary.BigEndian.Uint64(sum[:]))
 }
 
 // String returns the id in 13 characters of base32.
