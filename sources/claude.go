@@ -75,10 +75,10 @@ const (
 func newClaudeDecoder(h *Handle, job Job, out *yield) lineDecoder {
 	d := &claudeDecoder{out: out, agents: h.store.Subagents, stem: stem(job.File.Rel)}
 	if slug, _, ok := strings.Cut(job.File.Rel, "/"); ok {
-		d.slug = slug
+		d.slug = valid(slug)
 	}
 	if dir := path.Dir(job.File.Rel); path.Base(dir) == "subagents" {
-		d.parent = path.Base(path.Dir(dir))
+		d.parent = valid(path.Base(path.Dir(dir)))
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 
@@ -286,7 +288,12 @@ const bigLine = 1 << 20
 
 var errNotJSON = errors.New("not JSON")
 
+// parse parses a line. Bytes that are no UTF-8 are replaced first, so that what
+// is yielded, what a mark carries and what is read again are the same.
 func (p *lineParser) parse(line []byte) (*fastjson.Value, error) {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+	}
 	if p.big {
 		*p = lineParser{}
 	}

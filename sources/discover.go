@@ -223,8 +223,11 @@ func (st Store) shown(rel string) string {
 	return full
 }
 
-// stem is the last part of a path without its extensions.
+// stem is the last part of a path without its extensions. It may serve as an
+// id, and is valid UTF-8 whatever the name is.
 func stem(rel string) string {
 	base, _, _ := strings.Cut(path.Base(rel), ".")
-	return base
+	return valid(base)
 }
+
+func valid(name string) string { return strings.ToValidUTF8(name, "\ufffd") }

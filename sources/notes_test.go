@@ -191,7 +191,7 @@ func TestRewriteNotes(t *testing.T) {
 
 // Processes that file at once lose nothing, and every line parses.
 func TestNotesOfManyProcesses(t *testing.T) {
-	const processes, each = 8, 60
+	const processes, each = 8, 500
 	file := filepath.Join(t.TempDir(), "notes.jsonl")
 	var running []*exec.Cmd
 	for i := range processes {

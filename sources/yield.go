@@ -179,14 +179,11 @@ func (y *yield) turn(t record.Turn) error {
 	return y.to.Turn(t)
 }
 
-// presentable makes a text fit to be recorded: valid UTF-8, without what deja
-// itself put into it, and without blank space around it. The indentation of
-// what tools printed and of removed lines is kept.
+// presentable makes a text fit to be recorded: without what deja itself put
+// into it, and without blank space around it. The indentation of what tools
+// printed and of removed lines is kept.
 func presentable(role record.Role, text string) string {
 	text = unframe(text)
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\ufffd")
-	}
 	switch role {
 	case record.RoleToolOutput:
 		return strings.TrimLeft(strings.TrimRight(text, " \t\r\n"), "\r\n")
