@@ -164,8 +164,12 @@ type codexState struct {
 	Calls   calls     `json:"w,omitempty"`
 }
 
-// maxPrompts bounds how far a rollback is followed.
-const maxPrompts = 512
+// Bounds of what a mark carries: how far a rollback is followed, and how many
+// threads a fork may come from.
+const (
+	maxPrompts = 512
+	maxKin     = 128
+)
 
 func newCodexDecoder(h *Handle, job Job, out *yield) lineDecoder {
 	return &codexDecoder{out: out, agents: h.store.Subagents, titles: h.threadNames(), stem: codexThread(job.File.Rel)}
@@ -249,10 +253,8 @@ func (d *codexDecoder) thread() *sessionState {
 // copies those of the threads it comes from.
 func (d *codexDecoder) meta(p *fastjson.Value) {
 	id := first(str(get(p, "id")), str(get(p, "session_id")))
-	if d.session != nil {
-		if id != "" && id != d.Thread && !slices.Contains(d.Kin, id) && len(d.Kin) < maxCalls {
-			d.Kin = append(d.Kin, id)
-		}
+	if d.session != nil && (id != d.Thread || !d.Born.IsZero()) {
+		d.kin(id)
 		return
 	}
 	d.Thread = first(id, d.stem)
@@ -269,15 +271,20 @@ func (d *codexDecoder) meta(p *fastjson.Value) {
 	case forked != "":
 		s.Kind = "fork"
 	}
-	for _, kin := range [...]string{forked, parent, str(get(p, "session_id"))} {
-		if kin != "" && kin != d.Thread && !slices.Contains(d.Kin, kin) {
-			d.Kin = append(d.Kin, kin)
-		}
+	for _, id := range [...]string{forked, parent, str(get(p, "session_id"))} {
+		d.kin(id)
 	}
 	set(&s.Cwd, get(p, "cwd"))
 	s.Agent = first(str(get(p, "agent_nickname")), str(get(p, "agent_role")))
 	set(&s.Branch, get(get(p, "git"), "branch"))
 	s.Remote = remoteName(str(get(get(p, "git"), "repository_url")))
+}
+
+// kin adds a thread whose turns this one may replay.
+func (d *codexDecoder) kin(id string) {
+	if id != "" && id != d.Thread && len(d.Kin) < maxKin && !slices.Contains(d.Kin, id) {
+		d.Kin = append(d.Kin, id)
+	}
 }
 
 // say settles what is held and yields one turn.

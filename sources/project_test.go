@@ -3,6 +3,7 @@ package sources_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deja-node/deja/index/record"
@@ -101,18 +102,18 @@ func TestProjectsOfElsewhere(t *testing.T) {
 // A folder's name is decoded by what lies on the disk, and stays a guess.
 func TestProjectsOfFolderNames(t *testing.T) {
 	home := place(t, map[string]string{"a-b/c.d/real/file": "", "a/b/file": "", "a-b/c/file": ""})
-	slug := ""
+	var slug strings.Builder
 	for _, r := range filepath.ToSlash(filepath.Join(home, "a-b", "c.d", "real")) {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			slug += string(r)
+			slug.WriteString(string(r))
 		} else {
-			slug += "-"
+			slug.WriteString("-")
 		}
 	}
-	s := record.Session{Project: slug, Guessed: true}
+	s := record.Session{Project: slug.String(), Guessed: true}
 	sources.NewProjects(env("/nowhere")).Fill(&s)
 	if s.Project != "real" || !s.Guessed || s.Cwd != "" {
-		t.Errorf("%q became %+v", slug, s)
+		t.Errorf("%q became %+v", slug.String(), s)
 	}
 }
 
