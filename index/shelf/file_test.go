@@ -191,12 +191,17 @@ func TestFlips(t *testing.T) {
 	name := dir + "/" + ref.Name
 	good, err := vfs.ReadFile(fsys, name, 1<<20)
 	must(t, err)
+	payload := int(binary.LittleEndian.Uint64(good[len(good)-40:]))
 	harmless := 0
 	for i := range good {
 		for _, flip := range []byte{1, 0x80, 0xff} {
 			bad := bytes.Clone(good)
 			bad[i] ^= flip
 			overwrite(t, fsys, name, bad)
+			if i < 16 || i >= payload { // all but the sections is compared before anything is read
+				_, err := s.Snapshot()
+				wantErr(t, fmt.Sprintf("opening after flip %#x at %d", flip, i), err, shelf.ErrCorrupt)
+			}
 			got, verify, err := readFile(s)
 			wantErr(t, fmt.Sprintf("verify after flip %#x at %d", flip, i), verify, shelf.ErrCorrupt)
 			if err == nil && fmt.Sprint(got) == fmt.Sprint(want) {

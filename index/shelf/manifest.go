@@ -118,7 +118,7 @@ func parseManifest(b []byte) (manifest, error) {
 	m := manifest{generation: d.uvarint(), views: map[string]State{}}
 	views := d.count(minState)
 	for range views {
-		view := string(d.bytes(maxView))
+		view := string(d.bytes())
 		m.views[view] = d.state()
 	}
 	if d.bad || len(d.b) > 0 || len(m.views) != views {
@@ -183,13 +183,7 @@ func (d *decoder) count(size int) int {
 	return int(n)
 }
 
-func (d *decoder) bytes(limit int) []byte {
-	n := d.uvarint()
-	if n > uint64(limit) {
-		d.bad = true
-	}
-	return d.take(n)
-}
+func (d *decoder) bytes() []byte { return d.take(d.uvarint()) }
 
 func (d *decoder) state() State {
 	st := State{Version: int(d.uvarint())}
@@ -209,12 +203,12 @@ func (d *decoder) state() State {
 	st.Files = make([]FileRef, 0, files)
 	for range files {
 		st.Files = append(st.Files, FileRef{
-			Name:   string(d.bytes(maxName)),
+			Name:   string(d.bytes()),
 			Size:   int64(d.uvarint()),
 			Sum:    d.uint32(),
 			Weight: d.uvarint(),
 		})
 	}
-	st.Aux = slices.Clone(d.bytes(maxManifest))
+	st.Aux = slices.Clone(d.bytes())
 	return st
 }

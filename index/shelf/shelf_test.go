@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -411,6 +412,7 @@ func TestMissingOrShortFile(t *testing.T) {
 		if got := fsys.open.Load(); got != 0 {
 			t.Errorf("%s: %d files stay mapped", what, got)
 		}
+		text(t, s, "v", "finished and not published")
 		must(t, s.Reset())
 		if snap := snapshot(t, s); len(snap.Views()) != 0 || snap.Generation() != 2 {
 			t.Errorf("%s: after a reset: generation %d, views %q", what, snap.Generation(), snap.Views())
@@ -453,6 +455,58 @@ func TestManifestFlips(t *testing.T) {
 	must(t, s.Reset())
 	if snap := snapshot(t, s); len(snap.Views()) != 0 || snap.Generation() < 2 {
 		t.Errorf("after a reset: generation %d, views %q", snap.Generation(), snap.Views())
+	}
+}
+
+// TestHostileManifests: a right sum does not make a manifest true, and no
+// count in it makes the reader allocate or loop for more than it has.
+func TestHostileManifests(t *testing.T) {
+	cat := func(parts ...string) string { return strings.Join(parts, "") }
+	const (
+		format = "\x01\x00\x00\x00"
+		huge   = "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+		empty  = "\x01\x00\x00\x00" // a state of version 1 without anything
+	)
+	stream := strings.Repeat("s", 28) + "\x05" + strings.Repeat("h", 32)
+	file := func(name string) string { return cat(string(rune(len(name))), name, "\x09sums\x01") }
+	for what, c := range map[string]struct {
+		body string
+		want error
+	}{
+		"nothing wrong":           {cat(format, "\x07\x01\x01v\x01\x01", stream, "\x01", file("v-1.shelf"), "\x00"), nil},
+		"no views":                {cat(format, "\x07\x00"), nil},
+		"nothing":                 {"", shelf.ErrCorrupt},
+		"no count":                {cat(format, "\x07"), shelf.ErrCorrupt},
+		"bytes at the end":        {cat(format, "\x07\x00\x00"), shelf.ErrCorrupt},
+		"one view twice":          {cat(format, "\x07\x02\x01v", empty, "\x01v", empty), shelf.ErrCorrupt},
+		"too many views":          {cat(format, "\x07", huge), shelf.ErrCorrupt},
+		"many streams":            {cat(format, "\x07\x01\x01v\x01\xff\xff\x7f", stream), shelf.ErrCorrupt},
+		"many files":              {cat(format, "\x07\x01\x01v\x01\x00\xff\xff\x7f", file("v-1.shelf")), shelf.ErrCorrupt},
+		"too many streams":        {cat(format, "\x07\x01\x01v\x01", huge), shelf.ErrCorrupt},
+		"too many files":          {cat(format, "\x07\x01\x01v\x01\x00", huge), shelf.ErrCorrupt},
+		"too much beside":         {cat(format, "\x07\x01\x01v\x01\x00\x00", huge), shelf.ErrCorrupt},
+		"one stream twice":        {cat(format, "\x07\x01\x01v\x01\x02", stream, stream, "\x00\x00"), shelf.ErrCorrupt},
+		"a name that is too long": {cat(format, "\x07\x01\x21", strings.Repeat("v", 33), empty), shelf.ErrCorrupt},
+		"a name cut short":        {cat(format, "\x07\x01\x09view"), shelf.ErrCorrupt},
+		"a number without an end": {cat(format, strings.Repeat("\xff", 11)), shelf.ErrCorrupt},
+		"version 0":               {cat(format, "\x07\x01\x01v\x00\x00\x00\x00"), shelf.ErrCorrupt},
+		"a huge version":          {cat(format, "\x07\x01\x01v\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00"), shelf.ErrCorrupt},
+		"a path":                  {cat(format, "\x07\x01\x01v\x01\x00\x01", file("../1.shelf"), "\x00"), shelf.ErrCorrupt},
+		"the manifest as a file":  {cat(format, "\x07\x01\x01v\x01\x00\x01", file("MANIFEST"), "\x00"), shelf.ErrCorrupt},
+		"one file twice":          {cat(format, "\x07\x01\x01v\x01\x00\x02", file("v-1.shelf"), file("v-1.shelf"), "\x00"), shelf.ErrCorrupt},
+		"a stream cut short":      {cat(format, "\x07\x01\x01v\x01\x01", stream[:50]), shelf.ErrCorrupt},
+	} {
+		raw := shelf.SealManifest([]byte(c.body))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := shelf.ParseManifest(raw)
+		runtime.ReadMemStats(&after)
+		if spent := after.TotalAlloc - before.TotalAlloc; spent > 64<<10 {
+			t.Errorf("%s: %d bytes were allocated for %d", what, spent, len(raw))
+		}
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", what, err, c.want)
+		}
 	}
 }
 

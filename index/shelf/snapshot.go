@@ -36,8 +36,8 @@ type mount struct {
 //
 // Snapshots of one Shelf share files, together with what is known to be intact.
 func (s *Shelf) Snapshot(views ...string) (*Snapshot, error) {
-	var last uint64
-	for try := range maxTries {
+	var last uint64 // generation whose files were not there; every one that lists files is greater
+	for range maxTries {
 		m, err := s.readManifest()
 		if err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func (s *Shelf) Snapshot(views ...string) (*Snapshot, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		if try > 0 && m.generation == last {
+		if m.generation == last {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		last = m.generation

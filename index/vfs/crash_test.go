@@ -211,6 +211,32 @@ func TestCrashKeepsOrder(t *testing.T) {
 	}
 }
 
+// TestOverwrittenBytes: what is synced, or mapped, does not change with what
+// is written in its place.
+func TestOverwrittenBytes(t *testing.T) {
+	m := vfs.NewMem()
+	front, err := m.Create("/a")
+	must(t, err)
+	defer front.Close()
+	writeText(t, m, "/a", "synced and mapped")
+	syncAll(t, m, "/")
+	mapping, err := m.Map("/a")
+	must(t, err)
+	_, err = front.Write([]byte("OVER"))
+	must(t, err)
+	wantText(t, m, "/a", "OVERed and mapped")
+	if string(mapping.Bytes()) != "synced and mapped" {
+		t.Errorf("the mapping changes to %q", mapping.Bytes())
+	}
+	rng, lost := random(t), false
+	for range 50 {
+		lost = lost || oneOf(t, m.AfterCrash(rng), "/a") == "synced and mapped"
+	}
+	if !lost {
+		t.Error("what was not synced never is lost")
+	}
+}
+
 func TestCrashFreesLocks(t *testing.T) {
 	m := vfs.NewMem()
 	_, err := m.Lock("/lock")
