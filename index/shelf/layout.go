@@ -150,6 +150,6 @@ func newName(view string) string {
 // randomGeneration leaves room for all the generations to come.
 func randomGeneration() uint64 {
 	var b [8]byte
-	rand.Read(b[:]) //nolint:errcheck // it never fails
+	rand.Read(b[:])
 	return binary.LittleEndian.Uint64(b[:]) >> 8
 }

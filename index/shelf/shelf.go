@@ -76,7 +76,8 @@ type FileRef struct {
 
 // Shelf is a directory of files and their manifest. Reading is free for all,
 // in any number of goroutines and processes. Create, Publish and Reset are for
-// one goroutine of the one process that holds the writer's lock.
+// one Shelf of the one process that holds the writer's lock; several files may
+// be made at a time, while Publish and Reset are called one after the other.
 type Shelf struct {
 	fs  vfs.FS
 	dir string
