@@ -6,15 +6,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"iter"
-	"strings"
-	"time"
-	"unicode"
 
 	"github.com/deja-node/deja/index/record"
 )
@@ -22,24 +18,8 @@ import (
 // Limits of what is read.
 const (
 	maxLine     = record.MaxLine
-	maxWord     = 120  // runes of a harness, a project, a role, an origin
-	maxID       = 1024 // bytes of a session id
-	maxProblems = 100  // that a summary lists
-	maxTags     = 8
+	maxProblems = 100 // that a summary lists
 )
-
-// Record is one line: a turn or a note of a session, as its file claims.
-type Record struct {
-	Key     record.SessionKey
-	Project string
-	Origin  string // the machine it claims to be from; nobody has proved it
-	Kind    record.Kind
-	Turn    record.Turn
-	Note    *record.NoteMeta // notes of newer files
-	N       int              // newer files: counts repeats
-	Part    int              // newer files: part of a split record
-	Parts   int
-}
 
 // Problem is one line that was not taken, and why.
 type Problem struct {
@@ -210,121 +190,3 @@ func (r *Reader) close(l *line) {
 }
 
 func (r *Reader) finish() { r.sum.Short = r.sum.Short || r.newer }
-
-// line is the JSON of one line. What older programs wrote comes first; of what
-// newer ones add, only what a record needs. Fields that nothing depends on may
-// have any type.
-type line struct {
-	Harness   string          `json:"harness"`
-	SessionID string          `json:"session_id"`
-	Role      string          `json:"role"`
-	Text      string          `json:"text"`
-	Project   json.RawMessage `json:"project"`
-	Time      json.RawMessage `json:"time"`
-	Origin    json.RawMessage `json:"origin"`
-
-	V     int             `json:"v"`
-	Kind  record.Kind     `json:"kind"`
-	N     int             `json:"n"`
-	Sum   string          `json:"sum"`
-	Mid   json.RawMessage `json:"mid"`
-	Exit  *int            `json:"exit"`
-	Part  int             `json:"part"`
-	Parts int             `json:"parts"`
-	State json.RawMessage `json:"state"`
-	Tags  json.RawMessage `json:"tags"`
-	Of    json.RawMessage `json:"of"`
-}
-
-// kindEnd marks the closing line of a newer file.
-const kindEnd record.Kind = "end"
-
-func parseLine(b []byte) (*line, error) {
-	if b[0] != '{' {
-		return nil, errors.New("no JSON object")
-	}
-	l := new(line)
-	if err := json.Unmarshal(b, l); err != nil {
-		return nil, err
-	}
-	if l.Kind == kindEnd {
-		return l, nil
-	}
-	l.Harness, l.Role = flat(l.Harness), flat(l.Role)
-	switch {
-	case l.Harness == "":
-		return nil, errors.New("no harness")
-	case l.SessionID == "" || len(l.SessionID) > maxID || strings.ContainsFunc(l.SessionID, unicode.IsControl):
-		return nil, errors.New("no session id, or an impossible one")
-	case l.Role == "":
-		return nil, errors.New("no role")
-	case l.N < 0 || l.Part < 0 || l.Parts < l.Part:
-		return nil, errors.New("impossible counts")
-	}
-	return l, nil
-}
-
-// record makes a record of a line with speech. Lines about sessions, rewinds
-// and tombs have none: an unsigned file retracts nothing.
-func (l *line) record() (Record, bool) {
-	if l.Kind == "" {
-		l.Kind = record.KindMsg
-	}
-	if l.Text == "" || l.Role == string(record.RoleMeta) || l.Kind != record.KindMsg && l.Kind != record.KindNote {
-		return Record{}, false
-	}
-	rec := Record{
-		Key:     record.SessionKey{Harness: l.Harness, Native: l.SessionID},
-		Project: flat(word(l.Project)), Origin: flat(word(l.Origin)),
-		Kind: l.Kind, N: l.N, Part: l.Part, Parts: l.Parts,
-		Turn: record.Turn{Session: l.SessionID, Role: record.Role(l.Role), Text: l.Text, Native: flat(word(l.Mid)), Exit: l.Exit},
-	}
-	if at, err := time.Parse(time.RFC3339Nano, word(l.Time)); err == nil && at.Year() > 1 {
-		rec.Turn.Time = at.UTC()
-	}
-	if l.Kind == record.KindNote {
-		rec.Note = &record.NoteMeta{State: flat(word(l.State)), Tags: words(l.Tags), Of: flat(word(l.Of))}
-	}
-	return rec, true
-}
-
-// word reads a string that may be missing or of another type.
-func word(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-func words(raw json.RawMessage) []string {
-	var all []string
-	if json.Unmarshal(raw, &all) != nil {
-		return nil
-	}
-	var tags []string
-	for _, s := range all {
-		if s = flat(s); s != "" && len(tags) < maxTags {
-			tags = append(tags, s)
-		}
-	}
-	return tags
-}
-
-// flat makes one line of printable characters of what names something.
-func flat(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c == unicode.ReplacementChar || !unicode.IsPrint(c) || unicode.Is(unicode.Cf, c) {
-			return ' '
-		}
-		return c
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	n := 0
-	for i := range s {
-		if n++; n > maxWord {
-			return s[:i]
-		}
-	}
-	return s
-}
