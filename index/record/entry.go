@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/deja-node/deja/index/redact"
 )
@@ -175,7 +176,12 @@ const (
 
 // StoredText returns a string as a log keeps it: valid UTF-8, with U+FFFD in
 // the place of every run of bytes that are not.
-func StoredText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func StoredText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
 
 // The years that a log keeps. The nanoseconds since 1970 of every moment in
 // them fit 64 bits.
