@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/deja-node/deja/syncproto/batch"
 )
 
 // Version is the version of the exchange that this package speaks.
@@ -53,10 +55,10 @@ type Frame struct {
 
 // Limits of a frame's payload.
 const (
-	headerSize = 5              // length and type
-	maxBatch   = 5<<20 + 96<<10 // a BATCH: a body of 5 MiB, a header of 16 KiB, the rest
-	maxControl = 1 << 20        // anything else after the handshake
-	maxEarly   = 16 << 10       // anything before the peer has proved who it is
+	headerSize = 5            // length and type
+	maxBatch   = batch.MaxLen // a BATCH
+	maxControl = 1 << 20      // anything else after the handshake
+	maxEarly   = 16 << 10     // anything before the peer has proved who it is
 )
 
 // ErrFrame is wrapped by every error about bytes that are no frame, or a frame

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/syncproto"
+	"github.com/deja-node/deja/syncproto/batch"
 )
 
 func withholding(text string) *rule {
@@ -146,6 +147,7 @@ func TestFork(t *testing.T) {
 			c.write(msg("c1", "x"))
 			clone := *a
 			clone.streams = map[record.StreamID]*stream{a.own: {batches: []*modelBatch{a.streams[a.own].batches[0]}}}
+			clone.codec = batch.Codec{}
 			clone.dead, clone.tombs, clone.cancels = map[string]bool{}, map[string][]string{}, map[string]bool{}
 			exchange(t, rng, &clone, c)
 			for i := range tt.first {
@@ -190,6 +192,7 @@ func TestForkSeenByTheClone(t *testing.T) {
 	a.write(msg("common", "x"))
 	clone := *a
 	clone.streams = map[record.StreamID]*stream{a.own: {batches: []*modelBatch{a.streams[a.own].batches[0]}}}
+	clone.codec = batch.Codec{}
 	clone.dead, clone.tombs, clone.cancels = map[string]bool{}, map[string][]string{}, map[string]bool{}
 	a.write(msg("a1", "x"), msg("a2", "x"))
 	exchange(t, rng, a, b)
@@ -320,7 +323,7 @@ func TestOrder(t *testing.T) {
 func TestWindowAndAcks(t *testing.T) {
 	rng := newRand(t)
 	a, b := newNode(rng, "a"), newNode(rng, "b")
-	text := strings.Repeat("x", 600<<10)
+	text := noise(rng, 600<<10)
 	for i := range 20 {
 		a.write(msg(fmt.Sprint("a", i), text))
 	}

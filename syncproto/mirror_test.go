@@ -117,7 +117,9 @@ type user struct {
 	st *syncproto.BoxState
 }
 
-func newUser(rng *rand.Rand, name string) *user { return &user{newNode(rng, name), new(syncproto.BoxState)} }
+func newUser(rng *rand.Rand, name string) *user {
+	return &user{newNode(rng, name), new(syncproto.BoxState)}
+}
 
 func (u *user) try(t testing.TB, box syncproto.Box, mode syncproto.Mode) (syncproto.Report, error) {
 	cfg := syncproto.MirrorConfig{Key: u.n.key, Name: "box", Mode: mode, Now: epoch}
@@ -273,7 +275,7 @@ func TestMirrorPacks(t *testing.T) {
 	box, a, b := newBox(t), newUser(rng, "a"), newUser(rng, "b")
 	var written int64
 	for i := range 200 {
-		a.n.write(msg(fmt.Sprint("a", i), strings.Repeat("x", 1000)))
+		a.n.write(msg(fmt.Sprint("a", i), noise(rng, 1000)))
 		written += a.mirror(t, box).Sent.Bytes
 	}
 	files := 0
@@ -300,7 +302,7 @@ func TestMirrorBulk(t *testing.T) {
 	rng := newRand(t)
 	box, a, b := newBox(t), newUser(rng, "a"), newUser(rng, "b")
 	for i := range 30 {
-		a.n.write(msg(fmt.Sprint("a", i), strings.Repeat("x", 300<<10)))
+		a.n.write(msg(fmt.Sprint("a", i), noise(rng, 300<<10)))
 	}
 	a.mirror(t, box)
 	files := 0

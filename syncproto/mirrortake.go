@@ -136,7 +136,7 @@ func (m *mirror) takeSpan(ctx context.Context, s record.StreamID, span Span, tag
 		if !ok {
 			return false, nil // the heads came before the file; another time
 		}
-		if f.size > maxFile {
+		if f.size > int64(maxFile) {
 			m.note(&Refusal{Code: CodeLimit, Stream: s, Msg: fmt.Sprintf("a file of %d bytes", f.size)})
 			return false, nil
 		}
@@ -175,6 +175,9 @@ func (m *mirror) takeFile(ctx context.Context, f packed, data []byte, span Span,
 			return 0, broken("a cut batch")
 		}
 		b, err := peek(raw)
+		if r, ok := errors.AsType[*Refusal](err); ok {
+			return 0, r
+		}
 		if err != nil || b.stream != f.stream || b.first != at {
 			return 0, broken("a batch out of place")
 		}

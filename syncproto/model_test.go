@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -19,11 +16,11 @@ import (
 
 	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/syncproto"
+	"github.com/deja-node/deja/syncproto/batch"
 )
 
-// The model: nodes that keep their streams in maps. Its batches have the
-// framing, the signature and the chain of real ones, and bodies that are not
-// compressed.
+// The model: nodes that keep their streams in maps. Its batches are real ones,
+// with lines of a few fields.
 
 type entry struct {
 	Kind   string   `json:"kind"`
@@ -33,45 +30,72 @@ type entry struct {
 	Cancel []string `json:"cancel,omitempty"`
 }
 
-type stub struct {
-	X string `json:"x"`
-	H string `json:"h"`
-}
-
-func leaf(line []byte) []byte {
-	var s stub
-	if json.Unmarshal(line, &s) == nil && s.X != "" {
-		b, _ := base64.StdEncoding.DecodeString(s.H)
-		return b
-	}
-	sum := sha256.Sum256(line)
-	return sum[:]
-}
-
 func stubLine(line []byte, why string) []byte {
-	b, _ := json.Marshal(stub{why, base64.StdEncoding.EncodeToString(leaf(line))})
-	return b
+	leaf, err := batch.Leaf(line)
+	if err != nil {
+		panic(err)
+	}
+	return batch.AppendStub(nil, record.Stub{Reason: why, Leaf: leaf})
 }
 
-type header struct {
-	V     int             `json:"v"`
-	S     record.StreamID `json:"s"`
-	First record.Seq      `json:"first"`
-	N     int             `json:"n"`
-	Prev  record.Hash     `json:"prev"`
-	Root  record.Hash     `json:"root"`
-	At    string          `json:"at"`
-	Min   int             `json:"min"`
-	Ulen  int             `json:"ulen"`
-}
-
+// modelBatch is a batch as a node holds it: the fullest copy it has had, and
+// the lines that it shows.
 type modelBatch struct {
-	head  header
-	raw   []byte // of the header
-	sig   []byte
+	full  *batch.Batch
 	lines [][]byte
 	tags  map[int]string // of stubs that are holes
 	memo  []memo
+}
+
+func (b *modelBatch) first() record.Seq { return b.full.First }
+func (b *modelBatch) last() record.Seq  { return b.full.Last() }
+
+func seal(key ed25519.PrivateKey, s record.StreamID, first record.Seq, prev record.Hash, lines [][]byte) *modelBatch {
+	var build batch.Builder
+	for _, l := range lines {
+		if err := build.AddLine(l); err != nil {
+			panic(err)
+		}
+	}
+	_, sealed, err := build.Seal(nil, key, len(lines), batch.Header{Stream: s, First: first, Prev: prev, At: epoch})
+	if err != nil {
+		panic(err)
+	}
+	return &modelBatch{full: sealed, lines: lines, tags: map[int]string{}}
+}
+
+// encode returns the batch with the given lines, of which some may be stubs.
+func (b *modelBatch) encode(c *batch.Codec, lines [][]byte) []byte {
+	raw, _, err := c.Stub(nil, b.full, func(seq record.Seq, _ []byte) string {
+		if s, err := batch.ParseStub(lines[seq-b.first()]); err == nil {
+			return s.Reason
+		}
+		return ""
+	})
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// decodeBatch opens and verifies a batch.
+func decodeBatch(c *batch.Codec, raw []byte, pub ed25519.PublicKey) (*modelBatch, error) {
+	b, err := batch.Open(bytes.Clone(raw))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Verify(b, pub); err != nil {
+		return nil, err
+	}
+	lines, err := c.Lines(b)
+	if err != nil {
+		return nil, err
+	}
+	m := &modelBatch{full: b, tags: map[int]string{}}
+	for _, l := range lines {
+		m.lines = append(m.lines, bytes.Clone(l))
+	}
+	return m, nil
 }
 
 // memo remembers what a line decodes to; lines are replaced and never changed.
@@ -95,60 +119,6 @@ func (b *modelBatch) entry(i int) (entry, bool) {
 	return b.memo[i].e, b.memo[i].ok
 }
 
-func (b *modelBatch) last() record.Seq { return b.head.First + record.Seq(b.head.N) - 1 }
-
-func (b *modelBatch) hash() record.Hash { return sha256.Sum256(b.raw) }
-
-func (b *modelBatch) signed() []byte { return append(bytes.Clone(b.raw), b.sig...) }
-
-func root(lines [][]byte) record.Hash {
-	h := sha256.New()
-	for _, l := range lines {
-		h.Write(leaf(l))
-	}
-	return record.Hash(h.Sum(nil))
-}
-
-func seal(key ed25519.PrivateKey, s record.StreamID, first record.Seq, prev record.Hash, lines [][]byte) *modelBatch {
-	b := &modelBatch{lines: lines, tags: map[int]string{}}
-	b.head = header{V: 2, S: s, First: first, N: len(lines), Prev: prev, Root: root(lines), At: "2026-09-01T10:00:00Z", Min: 2}
-	for _, l := range lines {
-		b.head.Ulen += len(l) + 1
-	}
-	b.raw, _ = json.Marshal(b.head)
-	b.sig = ed25519.Sign(key, append([]byte("deja-batch-2\n"), b.raw...))
-	return b
-}
-
-func (b *modelBatch) encode(lines [][]byte) []byte {
-	out := append([]byte("DJB2"), 0, 0, 0, 0)
-	binary.BigEndian.PutUint32(out[4:], uint32(len(b.raw)))
-	out = append(append(out, b.raw...), b.sig...)
-	body := append(bytes.Join(lines, []byte{'\n'}), '\n')
-	out = append(binary.BigEndian.AppendUint32(out, uint32(len(body))), body...)
-	return binary.BigEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-func decodeBatch(raw []byte) (*modelBatch, error) {
-	b := &modelBatch{tags: map[int]string{}}
-	n := int(binary.BigEndian.Uint32(raw[4:]))
-	if len(raw) < 8+n+64+8 {
-		return nil, errors.New("short batch")
-	}
-	b.raw, b.sig = bytes.Clone(raw[8:8+n]), bytes.Clone(raw[8+n:8+n+64])
-	if err := json.Unmarshal(b.raw, &b.head); err != nil {
-		return nil, err
-	}
-	body := raw[8+n+64+4 : len(raw)-4]
-	for l := range bytes.SplitSeq(bytes.TrimSuffix(body, []byte{'\n'}), []byte{'\n'}) {
-		b.lines = append(b.lines, bytes.Clone(l))
-	}
-	if len(b.lines) != b.head.N || root(b.lines) != b.head.Root {
-		return nil, errors.New("the body is not what the header says")
-	}
-	return b, nil
-}
-
 type stream struct {
 	batches []*modelBatch
 	card    uint64
@@ -159,12 +129,12 @@ func (s *stream) head() record.Head {
 		return record.Head{}
 	}
 	b := s.batches[len(s.batches)-1]
-	return record.Head{Seq: b.last(), Hash: b.hash()}
+	return record.Head{Seq: b.last(), Hash: b.full.Hash}
 }
 
 func (s *stream) find(seq record.Seq) *modelBatch {
 	for _, b := range s.batches {
-		if b.head.First <= seq && seq <= b.last() {
+		if b.first() <= seq && seq <= b.last() {
 			return b
 		}
 	}
@@ -189,6 +159,7 @@ type modelNode struct {
 	id      record.NodeID
 	own     record.StreamID
 	streams map[record.StreamID]*stream
+	codec   batch.Codec
 	pubs    map[record.NodeID]ed25519.PublicKey
 	cards   map[record.NodeID]uint64
 	rules   func(peer record.NodeID) *rule
@@ -221,6 +192,15 @@ func newNode(rng *rand.Rand, name string) *modelNode {
 	n.pubs[n.id], n.cards[n.id] = pub, 1
 	n.newStream(rng)
 	return n
+}
+
+// noise is text that does not compress well.
+func noise(rng *rand.Rand, n int) string {
+	b := make([]byte, n*3/4)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return base64.StdEncoding.EncodeToString(b)
 }
 
 func (n *modelNode) newStream(rng *rand.Rand) {
@@ -308,8 +288,8 @@ func (n *modelNode) frontier() map[record.StreamID]record.Seq {
 func (n *modelNode) dump() string {
 	var b strings.Builder
 	for _, s := range slices.SortedFunc(maps.Keys(n.streams), record.StreamID.Compare) {
-		for _, batch := range n.streams[s].batches {
-			fmt.Fprintf(&b, "%s %s\n%s\n", s, batch.raw, bytes.Join(batch.lines, []byte{'\n'}))
+		for _, held := range n.streams[s].batches {
+			fmt.Fprintf(&b, "%s %s\n%s\n", s, held.full.Hash, bytes.Join(held.lines, []byte{'\n'}))
 		}
 	}
 	return b.String()
@@ -371,7 +351,7 @@ func (s *modelStore) holes(st *stream) []syncproto.Hole {
 	for _, b := range st.batches {
 		for i := range b.lines {
 			if tag, ok := b.tags[i]; ok {
-				at := b.head.First + record.Seq(i)
+				at := b.first() + record.Seq(i)
 				if k := len(holes) - 1; k >= 0 && holes[k].To == at-1 && holes[k].Tag == tag {
 					holes[k].To = at
 					continue
@@ -403,7 +383,7 @@ func (s *modelStore) Marks(_ context.Context, id record.StreamID, span syncproto
 	var m syncproto.Marks
 	for _, b := range s.n.streams[id].batches {
 		for i := range b.lines {
-			at := b.head.First + record.Seq(i)
+			at := b.first() + record.Seq(i)
 			e, ok := b.entry(i)
 			switch {
 			case !ok || at < span.From || at > span.To:
@@ -444,7 +424,7 @@ func (s *modelStore) Batch(_ context.Context, id record.StreamID, seq record.Seq
 		}
 		stubs = len(lines)
 	}
-	return syncproto.Batch{Raw: b.encode(lines), First: b.head.First, Last: b.last(), Stubs: stubs}, nil
+	return syncproto.Batch{Raw: b.encode(&s.n.codec, lines), First: b.first(), Last: b.last(), Stubs: stubs}, nil
 }
 
 func (s *modelStore) Card(_ context.Context, node record.NodeID) ([]byte, error) {
@@ -472,36 +452,37 @@ func (s *modelStore) Accept(_ context.Context, raw []byte, tag string) (syncprot
 	if s.n.fault != nil {
 		return r, s.n.fault
 	}
-	b, err := decodeBatch(raw)
+	h, _, err := batch.PeekHeader(raw)
 	if err != nil {
 		return r, err
 	}
-	id := b.head.S
+	id := h.Stream
 	refuse := func(code syncproto.Code, msg string) error {
 		return &syncproto.Refusal{Code: code, Stream: id, Msg: msg}
 	}
-	if pub := s.n.pubs[id.Node]; pub == nil || !ed25519.Verify(pub, append([]byte("deja-batch-2\n"), b.raw...), b.sig) {
-		return r, refuse(syncproto.CodeBatch, "not signed by its origin")
+	b, err := decodeBatch(&s.n.codec, raw, s.n.pubs[id.Node])
+	if err != nil {
+		return r, refuse(syncproto.CodeBatch, err.Error())
 	}
 	st := s.n.streams[id]
 	if st == nil {
 		st = &stream{}
 	}
-	h := st.head()
+	head := st.head()
 	if s.n.limit > 0 && int(b.last()) > s.n.limit {
 		return r, refuse(syncproto.CodeQuota, "its origin sends too much")
 	}
 	switch {
-	case b.head.First > h.Seq+1:
-		return r, fmt.Errorf("a gap: %d after %d", b.head.First, h.Seq)
-	case b.head.First == h.Seq+1 && b.head.Prev == h.Hash:
+	case b.first() > head.Seq+1:
+		return r, fmt.Errorf("a gap: %d after %d", b.first(), head.Seq)
+	case b.first() == head.Seq+1 && b.full.Prev == head.Hash:
 		return s.append(st, b, tag), nil
 	}
-	mine := st.find(max(1, min(b.head.First, h.Seq)))
-	if mine == nil || mine.hash() != b.hash() {
+	mine := st.find(max(1, min(b.first(), head.Seq)))
+	if mine == nil || mine.full.Hash != b.full.Hash {
 		err := &syncproto.Refusal{Code: syncproto.CodeFork, Stream: id, Msg: "another history"}
 		if mine != nil {
-			err.Headers = [][]byte{mine.signed(), b.signed()}
+			err.Headers = [][]byte{mine.full.Signed(), b.full.Signed()}
 		}
 		return r, err
 	}
@@ -511,9 +492,9 @@ func (s *modelStore) Accept(_ context.Context, raw []byte, tag string) (syncprot
 // append takes a batch at the head.
 func (s *modelStore) append(st *stream, b *modelBatch, tag string) syncproto.Receipt {
 	var r syncproto.Receipt
-	s.n.streams[b.head.S] = st
+	s.n.streams[b.full.Stream] = st
 	st.batches = append(st.batches, b)
-	s.pending[b.head.S]++
+	s.pending[b.full.Stream]++
 	for i, l := range b.lines {
 		e, ok := b.entry(i)
 		switch {
@@ -533,13 +514,20 @@ func (s *modelStore) append(st *stream, b *modelBatch, tag string) syncproto.Rec
 }
 
 func isForgotten(l []byte) bool {
-	var st stub
-	return json.Unmarshal(l, &st) == nil && st.X == "forgotten"
+	s, err := batch.ParseStub(l)
+	return err == nil && s.Reason == record.Forgotten
 }
 
 // fill takes what a batch that is here already holds beyond it.
 func (s *modelStore) fill(mine, b *modelBatch, tag string) syncproto.Receipt {
 	var r syncproto.Receipt
+	if raw, filled, err := s.n.codec.Merge(nil, mine.full, b.full); err != nil {
+		panic(err)
+	} else if filled > 0 {
+		if mine.full, err = batch.Open(raw); err != nil {
+			panic(err)
+		}
+	}
 	for i, l := range b.lines {
 		_, hole := mine.tags[i]
 		e, ok := b.entry(i)

@@ -32,7 +32,7 @@ func both(t *testing.T, a, b *modelNode, client, server syncproto.Link, ca, cb s
 func TestRun(t *testing.T) {
 	rng := newRand(t)
 	a, b := newNode(rng, "a"), newNode(rng, "b")
-	text := strings.Repeat("x", 300<<10)
+	text := noise(rng, 300<<10)
 	for i := range 15 {
 		a.write(msg(fmt.Sprint("a", i), text))
 		b.write(msg(fmt.Sprint("b", i), text))
@@ -276,7 +276,7 @@ func TestDeadlines(t *testing.T) {
 func TestSlowLink(t *testing.T) {
 	rng := newRand(t)
 	a, b := newNode(rng, "a"), newNode(rng, "b")
-	b.write(msg("b1", strings.Repeat("x", 4<<20)))
+	b.write(msg("b1", noise(rng, 4<<20)))
 	synctest.Test(t, func(t *testing.T) {
 		client, server := syncproto.Pipe()
 		start := time.Now()
@@ -309,8 +309,8 @@ func TestRunCut(t *testing.T) {
 	for range 30 {
 		a, b := newNode(rng, "a"), newNode(rng, "b")
 		for i := range 8 {
-			a.write(msg(fmt.Sprint("a", i), strings.Repeat("x", 500)))
-			b.write(msg(fmt.Sprint("b", i), strings.Repeat("x", 500)))
+			a.write(msg(fmt.Sprint("a", i), noise(rng, 500)))
+			b.write(msg(fmt.Sprint("b", i), noise(rng, 500)))
 		}
 		synctest.Test(t, func(t *testing.T) {
 			client, server := syncproto.Pipe()
@@ -418,7 +418,7 @@ func TestRunNonsense(t *testing.T) {
 func TestRunDeafPeer(t *testing.T) {
 	rng := newRand(t)
 	a, b := newNode(rng, "a"), newNode(rng, "b")
-	a.write(msg("a1", strings.Repeat("x", 1<<20)))
+	a.write(msg("a1", noise(rng, 1<<20)))
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
 		server := newSide(t, b, syncproto.Config{Server: true})

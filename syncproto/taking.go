@@ -116,15 +116,18 @@ func (s *Session) askFills(id record.StreamID, l lack) {
 // onBatch takes a batch that was asked for.
 func (s *Session) onBatch(ctx context.Context, raw []byte) error {
 	t := &s.taking
-	b, err := peek(raw)
-	if err != nil {
-		return err
-	}
-	if t.granted -= int64(len(raw)); t.granted < -maxBatch {
+	if t.granted -= int64(len(raw)); t.granted < -int64(maxBatch) {
 		return fmt.Errorf("%w: more than was asked for", ErrFrame)
 	}
 	s.report.Received.Batches++
 	s.report.Received.Bytes += int64(len(raw))
+	b, err := peek(raw)
+	if err != nil {
+		if err := s.pass(err); err != nil {
+			return err
+		}
+		return s.settle(ctx)
+	}
 	if t.dropped[b.stream] {
 		t.count.Refused++
 		return s.settle(ctx)
