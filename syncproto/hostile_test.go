@@ -399,7 +399,7 @@ func TestHostileFrames(t *testing.T) {
 		{name: "a forged one", typ: syncproto.TypeBatch, payload: reframe(forged, raw(0)), refused: syncproto.CodeBatch},
 		{name: "a body that is not the signed one", typ: syncproto.TypeBatch, payload: reframe(signed, string(evil)), refused: syncproto.CodeBatch},
 		{name: "one of a newer format", typ: syncproto.TypeBatch, payload: strings.Replace(raw(0), `"min":2`, `"min":3`, 1), refused: syncproto.CodeVersion},
-		{name: "an odd card", typ: syncproto.TypeCard, payload: "x", want: "no card"},
+		{name: "an odd card", typ: syncproto.TypeCard, payload: "x", want: "card"},
 		{name: "HAVE twice", typ: syncproto.TypeHave, payload: `{"streams":{}}`, want: "out of place"},
 		{name: "AUTH again", typ: syncproto.TypeAuth, payload: "", want: "out of place"},
 		{name: "unknown and needed", typ: 0x40, payload: "", want: "out of place"},

@@ -162,6 +162,7 @@ type modelNode struct {
 	codec   batch.Codec
 	pubs    map[record.NodeID]ed25519.PublicKey
 	cards   map[record.NodeID]uint64
+	signed  map[record.NodeID][]byte // cards of others
 	rules   func(peer record.NodeID) *rule
 	policy  string // names the rules
 	restore bool   // wants its lost tail back
@@ -186,7 +187,7 @@ func newNode(rng *rand.Rand, name string) *modelNode {
 		name: name, key: key, id: record.NodeOf(pub), policy: "p1",
 		streams: map[record.StreamID]*stream{}, dead: map[string]bool{},
 		tombs: map[string][]string{}, cancels: map[string]bool{},
-		pubs: map[record.NodeID]ed25519.PublicKey{}, cards: map[record.NodeID]uint64{},
+		pubs: map[record.NodeID]ed25519.PublicKey{}, cards: map[record.NodeID]uint64{}, signed: map[record.NodeID][]byte{},
 		rules: func(record.NodeID) *rule { return openRule() },
 	}
 	n.pubs[n.id], n.cards[n.id] = pub, 1
@@ -428,21 +429,20 @@ func (s *modelStore) Batch(_ context.Context, id record.StreamID, seq record.Seq
 }
 
 func (s *modelStore) Card(_ context.Context, node record.NodeID) ([]byte, error) {
-	pub, ok := s.n.pubs[node]
-	if !ok {
-		return nil, nil
+	if node == s.n.id {
+		return batch.SignCard(s.n.key, batch.Card{Name: s.n.name, Number: s.n.cards[node], At: epoch})
 	}
-	return binary.BigEndian.AppendUint64(bytes.Clone(pub), s.n.cards[node]), nil
+	return s.n.signed[node], nil
 }
 
 func (s *modelStore) PutCard(_ context.Context, raw []byte) error {
-	if len(raw) != ed25519.PublicKeySize+8 {
-		return &syncproto.Refusal{Code: syncproto.CodeBatch, Msg: "no card"}
+	c, err := batch.ParseCard(raw)
+	if err != nil {
+		return &syncproto.Refusal{Code: syncproto.CodeBatch, Msg: err.Error()}
 	}
-	pub := ed25519.PublicKey(bytes.Clone(raw[:ed25519.PublicKeySize]))
-	node := record.NodeOf(pub)
-	s.n.pubs[node] = pub
-	s.n.cards[node] = max(s.n.cards[node], binary.BigEndian.Uint64(raw[ed25519.PublicKeySize:]))
+	if c.Number > s.n.cards[c.Node] {
+		s.n.pubs[c.Node], s.n.cards[c.Node], s.n.signed[c.Node] = c.Pub, c.Number, bytes.Clone(raw)
+	}
 	return nil
 }
 

@@ -30,8 +30,8 @@ const (
 // Span is a run of positions of a stream, both ends included.
 type Span struct{ From, To record.Seq }
 
-// hash16 is the first half of a header hash's first quarter: enough to notice
-// that two nodes mean different histories, and short enough to send always.
+// hash16 is the short form of a header hash: enough to notice that two nodes
+// mean different histories, and short enough to send always.
 func hash16(h record.Hash) string { return hex.EncodeToString(h[:8]) }
 
 type helloMsg struct {

@@ -133,6 +133,9 @@ func (c *Codec) Entries(dst []record.Entry, b *Batch) ([]record.Entry, error) {
 	return dst, nil
 }
 
+// Entry reads one line of a verified batch; see [Parser.Entry].
+func (c *Codec) Entry(line []byte, e *record.Entry) error { return c.parser.Entry(line, e) }
+
 // Stub appends to dst a copy of a batch in which the lines that pick gives a
 // reason for are stubs, and returns how many lines changed. Pick sees stubs
 // too: a withheld one can become a forgotten one, and nothing else becomes of
