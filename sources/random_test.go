@@ -32,7 +32,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 			h := open(t, s, d.Store)
 			for range 80 {
 				data := shuffled(rng, lines)
-				write(t, file, string(data))
+				rewriteFile(t, file, data)
 				whole := newRecorder()
 				decode(t, h, sources.Job{File: d.Files[0], Memory: whole, Settled: true}, whole.sink(t))
 				checkPieces(t, h, d.Files[0], file, data, pieces(rng, len(data)), whole)
@@ -46,7 +46,7 @@ func checkPieces(t *testing.T, h *sources.Handle, f sources.File, file string, d
 	parts := newRecorder()
 	var mark sources.Mark
 	for i, cut := range cuts {
-		write(t, file, string(data[:cut]))
+		rewriteFile(t, file, data[:cut])
 		mark = decode(t, h, sources.Job{File: f, Mark: mark, Memory: parts, Settled: i == len(cuts)-1}, parts.sink(t)).Mark
 	}
 	if diff := cmp.Diff(whole.events, parts.events); diff != "" {
