@@ -30,7 +30,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 			write(t, file, "")
 			d := discover(t, s, env(home))
 			h := open(t, s, d.Store)
-			for range 80 {
+			for range 400 {
 				data := shuffled(rng, lines)
 				rewriteFile(t, file, data)
 				whole := newRecorder()
