@@ -1,0 +1,67 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/deja-node/deja/node"
+	"github.com/deja-node/deja/node/config"
+)
+
+// environ is everything that a command may know of the process it runs in.
+type environ struct {
+	args           []string // without the program's name
+	exe            string   // path of this program, for what is to be run again
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	config         config.Env
+	dir            string // working directory, empty when it is gone
+	machine        node.Machine
+	now            func() time.Time
+	random         io.Reader
+	pid            int
+	terminal       bool // stdout is a terminal
+	progress       bool // stderr is a terminal that may be redrawn
+	width          int  // columns of the terminal, 0 when stdout is none
+}
+
+func processEnv() environ {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // config.Load says what to set when it needs one
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = ""
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
+	}
+	dumb := os.Getenv("TERM") == "dumb"
+	e := environ{
+		args: os.Args[1:], exe: exe,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		config:   config.Env{Getenv: os.Getenv, Home: home, GOOS: runtime.GOOS},
+		dir:      dir,
+		machine:  node.Machine{Hostname: hostname, ID: machineID()},
+		now:      time.Now,
+		random:   rand.Reader,
+		pid:      os.Getpid(),
+		terminal: term.IsTerminal(int(os.Stdout.Fd())) && !dumb,
+		progress: term.IsTerminal(int(os.Stderr.Fd())) && !dumb,
+	}
+	if e.terminal {
+		e.width = columns(os.Getenv("COLUMNS"), int(os.Stdout.Fd()))
+	}
+	return e
+}

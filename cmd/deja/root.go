@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/deja-node/deja/node"
+	"github.com/deja-node/deja/node/config"
+)
+
+// app is what the commands of one run share.
+type app struct {
+	environ
+	quiet bool
+}
+
+// run executes one command line and returns the exit code.
+func run(env environ) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	a := &app{environ: env}
+	root := newRoot(a)
+	root.SetArgs(bareQuery(root, env.args))
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && err != nil && !errors.Is(err, errPartly) {
+		err = errors.New("interrupted")
+	}
+	return report(env.stderr, err)
+}
+
+// newRoot builds the command tree.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "deja",
+		Short: "A memory node for your machines: what one coding agent solved, every agent recalls",
+		Long: `deja reads the transcripts that coding agents leave on this machine into a
+redacted log, searches it in milliseconds, serves it to agents, and exchanges
+logs with your other machines over SSH.`,
+		Example:       `  deja up`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no narration and no progress on stderr")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return withHint(usageError{err}, "%s --help", cmd.CommandPath())
+	})
+	root.AddCommand(a.commands()...)
+	for _, c := range root.Commands() {
+		checkUsage(c)
+	}
+	return root
+}
+
+// commands lists the commands in the order of the help.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.upCommand(), a.indexCommand(), a.searchCommand(), a.lastCommand(), a.showCommand(), a.rememberCommand(),
+		a.sourcesCommand(), a.nodeCommand(),
+		a.mcpCommand(), a.hookCommand(),
+		a.redactCommand(), a.versionCommand(),
+	}
+}
+
+// checkUsage makes the errors of a command's argument check usage errors, so
+// that they exit as such.
+func checkUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return withHint(usageError{err}, "%s --help", cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		checkUsage(sub)
+	}
+}
+
+// bareQuery turns `deja "connection pool"` and `deja -- word` into a search. A
+// single word without a space or quotes is never one: a mistyped or future
+// command must fail, not search.
+func bareQuery(root *cobra.Command, args []string) []string {
+	if len(args) > 1 && args[0] == "--" {
+		return append([]string{"search", "--"}, args[1:]...)
+	}
+	if len(args) == 1 && strings.ContainsAny(args[0], " \"") && !strings.HasPrefix(args[0], "-") {
+		return append([]string{"search", "--"}, args...)
+	}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if _, _, err := root.Find(args[:1]); err != nil {
+			// cobra's own message names the suggestions; only its class changes.
+			root.RunE = func(*cobra.Command, []string) error { return usageError{err} }
+		}
+	}
+	return args
+}
+
+// open prepares the node of this run.
+func (a *app) open() (*node.Node, error) {
+	cfg, err := config.Load(a.config)
+	if err != nil {
+		return nil, err
+	}
+	return node.Open(cfg, node.Host{Machine: a.machine, Now: a.now, Random: a.random, Version: version, PID: a.pid})
+}
+
+// printJSON writes one indented object to stdout.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
