@@ -238,6 +238,39 @@ func TestExpectedNode(t *testing.T) {
 	}
 }
 
+// The server that says hello is the one that wrote the magic line.
+func TestMagicOfAnother(t *testing.T) {
+	rng := newRand(t)
+	p := pair(t, newNode(rng, "a"), newNode(rng, "b"), syncproto.Config{}, syncproto.Config{})
+	p.client.s.Greet(syncproto.Nonce{1}, "")
+	p.run(t, rng, -1)
+	wantRefusal(t, p.client.err, syncproto.CodeAuth, false)
+}
+
+// Who is refused for what it is still learns, proved, who refuses it.
+func TestRefusedInTheHandshake(t *testing.T) {
+	rng := newRand(t)
+	a, b := newNode(rng, "a"), newNode(rng, "b")
+	b.rules = func(record.NodeID) *rule { return nil }
+	p := pair(t, a, b, syncproto.Config{}, syncproto.Config{})
+	ctx := t.Context()
+	p.server.write(ctx, p.client) // its HELLO; the rest waits
+	for p.client.read(ctx) {
+	}
+	for p.client.write(ctx, p.server) {
+	}
+	for p.server.read(ctx) {
+	}
+	for p.server.write(ctx, p.client) {
+	}
+	for p.client.read(ctx) {
+	}
+	wantRefusal(t, p.client.err, syncproto.CodePolicy, true)
+	if p.client.s.Report().Peer.Node != b.id {
+		t.Error("the client does not know who refused it")
+	}
+}
+
 func TestThisVeryNode(t *testing.T) {
 	rng := newRand(t)
 	a := newNode(rng, "a")

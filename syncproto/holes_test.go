@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/syncproto"
@@ -59,6 +60,20 @@ func TestHoles(t *testing.T) {
 	equalNodes(t, a, b, c)
 }
 
+// Nobody is asked for what it says it has not.
+func TestHolesOfTheOther(t *testing.T) {
+	rng := newRand(t)
+	a, b, c := newNode(rng, "a"), newNode(rng, "b"), newNode(rng, "c")
+	a.rules = func(record.NodeID) *rule { return withholding("private") }
+	a.write(msg("a1", "private"), msg("a2", "public"))
+	exchange(t, rng, a, b)
+	exchange(t, rng, a, c)
+	rb, rc := exchange(t, rng, b, c)
+	if rb.Received.Batches+rc.Received.Batches != 0 {
+		t.Errorf("holes were filled with holes: %+v, %+v", rb.Received, rc.Received)
+	}
+}
+
 // A tomb that comes after the stub keeps the hole from being filled.
 func TestHolesOfTheDead(t *testing.T) {
 	rng := newRand(t)
@@ -101,6 +116,37 @@ func TestRecent(t *testing.T) {
 		t.Errorf("received %+v", r.Received)
 	}
 	equalNodes(t, a, b)
+}
+
+// With --recent the streams that grew last come first.
+func TestRecentStreams(t *testing.T) {
+	rng := newRand(t)
+	relay, b := newNode(rng, "relay"), newNode(rng, "b")
+	newest := ""
+	for i := range 5 {
+		origin := newNode(rng, "origin")
+		id := fmt.Sprint("o", i)
+		origin.write(msg(id, "x"))
+		exchange(t, rng, origin, relay)
+		relay.streams[origin.own].grew = epoch.Add(time.Duration((i*3)%5) * time.Hour)
+		if (i*3)%5 == 4 {
+			newest = id
+		}
+	}
+	p := pair(t, b, relay, syncproto.Config{Recent: epoch}, syncproto.Config{})
+	first := ""
+	for p.step(t.Context(), rng) {
+		for id := range b.live() {
+			if first == "" {
+				first = id
+			}
+		}
+	}
+	p.finish(t)
+	if first != newest {
+		t.Errorf("%q came first, want %q", first, newest)
+	}
+	equalNodes(t, relay, b)
 }
 
 // A node that lost its tail gets it back from a peer, if it wants to.
@@ -379,7 +425,24 @@ func TestCards(t *testing.T) {
 	if b.cards[a.id] != 5 {
 		t.Errorf("b has card %d of a", b.cards[a.id])
 	}
-	p := pair(t, a, b, syncproto.Config{}, syncproto.Config{})
+	d := newNode(rng, "d")
+	for i := range 3 {
+		a.newStream(rng)
+		a.write(msg(fmt.Sprint("more", i), "x"))
+	}
+	p := pair(t, a, d, syncproto.Config{}, syncproto.Config{})
+	p.lockstep(t)
+	cards := 0
+	for _, typ := range p.client.types {
+		if typ == syncproto.TypeCard {
+			cards++
+		}
+	}
+	if cards != 1 {
+		t.Errorf("%d cards for 4 streams of one node", cards)
+	}
+	exchange(t, rng, a, b)
+	p = pair(t, a, b, syncproto.Config{}, syncproto.Config{})
 	p.lockstep(t)
 	for _, typ := range append(p.client.types, p.server.types...) {
 		if typ == syncproto.TypeCard {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"strings"
@@ -345,6 +346,27 @@ func TestHostileFlood(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), "1525th") {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("asks and says goodbye", func(t *testing.T) {
+		p := open(t)
+		receive(p, syncproto.TypeWant, fmt.Sprintf(`{"s":%q,"from":1,"to":1,"bytes":1000}`, victim.own))
+		receive(p, syncproto.TypeBye, `{"records":0}`)
+		p.hear()
+		if n := len(p.heard(syncproto.TypeBatch)); n != 0 || !p.victim.s.Done() {
+			t.Errorf("%d batches were sent after BYE, done %v", n, p.victim.s.Done())
+		}
+		for _, typ := range []syncproto.Type{syncproto.TypeBye, syncproto.TypeWant} {
+			q := newPuppet(t, a.key, victim, syncproto.Config{})
+			if err := q.open(fmt.Sprintf(`{"streams":{%q:[1,"0123456789abcdef",0]}}`, a.own)); err != nil {
+				t.Fatal(err)
+			}
+			if err := q.say(syncproto.TypeBye, `{}`); err != nil {
+				t.Fatal(err)
+			}
+			if err := q.say(typ, `{"bytes":1}`); !errors.Is(err, syncproto.ErrFrame) {
+				t.Errorf("%s after BYE: %v", typ, err)
+			}
 		}
 	})
 	t.Run("pings", func(t *testing.T) {

@@ -3,6 +3,8 @@ package syncproto_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -356,6 +358,71 @@ func TestMirrorForgets(t *testing.T) {
 	equalNodes(t, a.n, b.n, c.n)
 }
 
+// The origin need not believe in the tomb: whenever it brings the text back, the
+// node that forgot takes it out again.
+func TestMirrorForgetsAgain(t *testing.T) {
+	rng := newRand(t)
+	box, a, b := newBox(t), newUser(rng, "a"), newUser(rng, "b")
+	a.n.rules = func(record.NodeID) *rule {
+		return &rule{serve: anything, accept: func(s record.StreamID) bool { return s.Node == a.n.id }}
+	}
+	a.n.write(msg("a1", "canary"))
+	a.mirror(t, box)
+	b.mirror(t, box)
+	b.n.write(tomb("t1", "a1"))
+	for i := range 3 {
+		b.mirror(t, box)
+		for name, data := range box.files {
+			if bytes.Contains(data, []byte("canary")) {
+				t.Fatalf("round %d: %s holds the text", i, name)
+			}
+		}
+		a.n.write(msg(fmt.Sprint("more", i), noise(rng, 900)))
+		a.mirror(t, box)
+	}
+}
+
+// A node that knows of fewer tombs leaves the file of one that knows of more.
+func TestMirrorKeepsTheStubsOfOthers(t *testing.T) {
+	rng := newRand(t)
+	box, a, b, c := newBox(t), newUser(rng, "a"), newUser(rng, "b"), newUser(rng, "c")
+	a.n.write(msg("a1", "canary"), msg("a2", "other canary"), msg("a3", "fine"))
+	a.mirror(t, box)
+	b.mirror(t, box)
+	c.mirror(t, box)
+	b.n.write(tomb("t1", "a1", "a2"))
+	b.mirror(t, box)
+	c.n.rules = func(record.NodeID) *rule {
+		return &rule{serve: anything, accept: func(s record.StreamID) bool { return s.Node != b.n.id }}
+	}
+	c.n.write(tomb("t2", "a3"))
+	c.mirror(t, box)
+	for name, data := range box.files {
+		if bytes.Contains(data, []byte("canary")) {
+			t.Errorf("%s holds the text again", name)
+		}
+	}
+}
+
+// What is refused today may be accepted tomorrow, though the mailbox does not change.
+func TestMirrorRefusal(t *testing.T) {
+	rng := newRand(t)
+	box, a, b := newBox(t), newUser(rng, "a"), newUser(rng, "b")
+	a.n.write(msg("a1", "x"))
+	a.mirror(t, box)
+	b.n.rules = func(record.NodeID) *rule {
+		return &rule{serve: anything, accept: func(record.StreamID) bool { return false }}
+	}
+	for range 2 {
+		if r := b.mirror(t, box); len(r.Refused) != 1 || r.Complete || len(b.n.live()) != 0 {
+			t.Errorf("refused %v, complete %v", r.Refused, r.Complete)
+		}
+	}
+	b.n.rules = func(record.NodeID) *rule { return openRule() }
+	b.mirror(t, box)
+	equalNodes(t, a.n, b.n)
+}
+
 // When the origin's own policy changes, what it withheld is put back and read.
 func TestMirrorPolicy(t *testing.T) {
 	rng := newRand(t)
@@ -495,6 +562,12 @@ func TestHostileBox(t *testing.T) {
 			box.files[headsOf(a)] = bytes.Replace(box.files[headsOf(a)], []byte(`"v":2`), []byte(`"v": 2`), 1)
 		}, syncproto.CodeAuth},
 		{"heads of another", func(box *memBox, a, b *user) { box.files[headsOf(a)] = box.files[headsOf(b)] }, syncproto.CodeAuth},
+		{"heads with another's stream", func(box *memBox, a, b *user) {
+			body := fmt.Sprintf(`{"v":2,"node":%q,"pub":%q,"streams":{%q:[9,"0123456789abcdef",1]}}`,
+				a.n.id, base64.StdEncoding.EncodeToString(a.n.pubs[a.n.id]), b.n.own)
+			sig := ed25519.Sign(a.n.key, []byte("deja-heads-2\n"+body))
+			box.files[headsOf(a)] = fmt.Appendf(nil, `{"heads":%s,"sig":%q}`, body, base64.StdEncoding.EncodeToString(sig))
+		}, syncproto.CodeAuth},
 		{"heads that are none", func(box *memBox, a, _ *user) { box.files[headsOf(a)] = []byte("x") }, syncproto.CodeFrame},
 		{"huge heads", func(box *memBox, a, _ *user) { box.files[headsOf(a)] = make([]byte, 2<<20) }, syncproto.CodeFrame},
 		{"a torn file", func(box *memBox, a, _ *user) {

@@ -121,7 +121,7 @@ func (b *modelBatch) entry(i int) (entry, bool) {
 
 type stream struct {
 	batches []*modelBatch
-	card    uint64
+	grew    time.Time // when the last batch was sealed
 }
 
 func (s *stream) head() record.Head {
@@ -170,10 +170,10 @@ type modelNode struct {
 	tombs   map[string][]string
 	cancels map[string]bool
 	forked  []*syncproto.Refusal
-	accepts int   // calls of Accept
-	commits int   // calls of Commit
-	fault   error // Accept fails with it
-	limit   int   // of entries of one foreign stream, 0 for none
+	commits int    // calls of Commit
+	busy    func() // what Accept does first
+	fault   error  // Accept fails with it
+	limit   int    // of entries of one foreign stream, 0 for none
 }
 
 func newNode(rng *rand.Rand, name string) *modelNode {
@@ -213,7 +213,7 @@ func (n *modelNode) newStream(rng *rand.Rand) {
 func (n *modelNode) write(entries ...entry) {
 	st := n.streams[n.own]
 	if st == nil {
-		st = &stream{card: n.cards[n.id]}
+		st = &stream{}
 		n.streams[n.own] = st
 	}
 	lines := make([][]byte, 0, len(entries))
@@ -334,7 +334,7 @@ func (s *modelStore) Admit(_ context.Context, p syncproto.Peer) (syncproto.Terms
 		if len(st.batches) == 0 || id.Node != p.Node && !s.rule.serve(id) {
 			continue
 		}
-		o := syncproto.Offer{Stream: id, Head: st.head(), Card: s.n.cards[id.Node], Revise: true}
+		o := syncproto.Offer{Stream: id, Head: st.head(), Card: s.n.cards[id.Node], At: st.grew, Revise: true}
 		for _, h := range s.holes(st) {
 			o.Holes = append(o.Holes, h.Span)
 		}
@@ -447,7 +447,9 @@ func (s *modelStore) PutCard(_ context.Context, raw []byte) error {
 }
 
 func (s *modelStore) Accept(_ context.Context, raw []byte, tag string) (syncproto.Receipt, error) {
-	s.n.accepts++
+	if s.n.busy != nil {
+		s.n.busy()
+	}
 	var r syncproto.Receipt
 	if s.n.fault != nil {
 		return r, s.n.fault

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,7 +25,7 @@ type Timing struct {
 	Auth   time.Duration // from there until the peer is known and has said what it has; 30 s
 	Idle   time.Duration // without a whole frame and with less than 4 KiB a second; 2 min
 	Stall  time.Duration // without any frame but PING; 10 min
-	Ping   time.Duration // of silence before a PING is written; 30 s
+	Ping   time.Duration // of silence before a PING is written, once to twice; 30 s
 	Linger time.Duration // for the peer to read why it was refused; 2 s
 }
 
@@ -58,19 +59,22 @@ func Run(ctx context.Context, link Link, s *Session, t Timing) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d := &driver{
-		s: s, link: link, timing: t.filled(), cancel: cancel,
-		wake: make(chan struct{}, 1), readDone: make(chan struct{}),
+		link: link, timing: t.filled(), cancel: cancel, server: s.cfg.Server, turn: make(chan *Session, 1),
+		wake: make(chan struct{}, 1), readDone: make(chan struct{}), writeDone: make(chan struct{}),
 	}
+	d.turn <- s
 	d.close = sync.OnceValue(link.Close)
 	stop := context.AfterFunc(ctx, func() { d.close() }) //nolint:errcheck // the cause is reported
 	defer stop()
+	d.w = bufio.NewWriterSize(link, 64<<10)
 	var wg sync.WaitGroup
 	wg.Go(func() { d.readErr = d.read(ctx) })
 	wg.Go(func() { d.writeErr = d.write(ctx) })
+	wg.Go(d.keepAlive)
 	wg.Wait()
-	done := s.err == nil && s.Done()
+	s.report.BytesOut += d.pings
 	d.close() //nolint:errcheck // both sides have said goodbye, or the outcome says what broke
-	err := errors.Join(d.outcome(ctx, done), s.Finish(context.WithoutCancel(ctx)))
+	err := errors.Join(d.outcome(ctx, s), s.Finish(context.WithoutCancel(ctx)))
 	return s.Report(), err
 }
 
@@ -80,22 +84,41 @@ type driver struct {
 	cancel context.CancelCauseFunc
 	close  func() error
 
-	mu sync.Mutex // guards s; never held while reading or writing the link
-	s  *Session
+	server bool
+	turn   chan *Session // holds the session while nobody uses it; see use
 
-	wake     chan struct{} // the session may have something to write
-	readDone chan struct{} // nothing more will be read
-	readErr  error
-	writeErr error
+	wmu   sync.Mutex // guards w and pings
+	w     *bufio.Writer
+	pings int64 // bytes
+	wrote atomic.Bool
+	quiet atomic.Bool // a PING may be written
+	open  atomic.Bool // the handshake is over
+
+	wake      chan struct{} // the session may have something to write
+	readDone  chan struct{} // nothing more will be read
+	writeDone chan struct{} // nothing more will be written
+	readErr   error
+	writeErr  error
+}
+
+// use calls f with the session, which nobody else uses meanwhile. The link is
+// neither read nor written in f, so that a slow peer holds up nobody; a slow
+// store does.
+func (d *driver) use(f func(s *Session)) {
+	s := <-d.turn
+	defer func() { d.turn <- s }()
+	f(s)
+	d.quiet.Store(s.Quiet())
+	d.open.Store(s.phase == open)
 }
 
 // outcome picks the error that explains the others.
-func (d *driver) outcome(ctx context.Context, done bool) error {
-	if done {
-		return nil
+func (d *driver) outcome(ctx context.Context, s *Session) error {
+	if s.err != nil {
+		return s.err
 	}
-	if d.s.err != nil {
-		return d.s.err
+	if s.Done() {
+		return nil
 	}
 	if pe, ok := errors.AsType[*PreambleError](d.readErr); ok {
 		return pe
@@ -121,7 +144,7 @@ func (d *driver) read(ctx context.Context) error {
 	defer idle.Stop()
 	defer stall.Stop()
 	alive := func() {
-		if d.open() {
+		if d.open.Load() {
 			idle.Reset(d.timing.Idle)
 		}
 	}
@@ -143,7 +166,7 @@ func (d *driver) read(ctx context.Context) error {
 		if f.Type != TypePing {
 			stall.Stop() // what the store takes is not the peer's delay
 		}
-		if d.open() {
+		if d.open.Load() {
 			idle.Stop()
 		}
 		if done := d.receive(ctx, f); done {
@@ -163,108 +186,135 @@ func (d *driver) deadline(after time.Duration, what string) *time.Timer {
 
 // greet reads the magic line of a server.
 func (d *driver) greet(src *bufio.Reader) error {
-	if d.s.cfg.Server {
+	if d.server {
 		return nil
 	}
 	nonce, noise, err := ReadPreamble(src)
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.s.Greet(nonce, noise)
+	d.use(func(s *Session) { s.Greet(nonce, noise) })
 	return nil
 }
 
-func (d *driver) limit(t Type) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.s.Limit(t)
-}
-
-func (d *driver) open() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.s.phase == open
+func (d *driver) limit(t Type) (n int) {
+	d.use(func(s *Session) { n = s.Limit(t) })
+	return n
 }
 
 // receive hands a frame to the session. It reports whether reading is over.
-func (d *driver) receive(ctx context.Context, f Frame) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.s.Receive(ctx, f) //nolint:errcheck // the session keeps it, and the peer is told
+func (d *driver) receive(ctx context.Context, f Frame) (over bool) {
+	d.use(func(s *Session) {
+		s.Receive(ctx, f) //nolint:errcheck // the session keeps it, and the peer is told
+		over = s.Done() && s.err == nil
+	})
+	d.rouse()
+	return over
+}
+
+// rouse makes the writer look whether there is something to write.
+func (d *driver) rouse() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
-	return d.s.Done() && d.s.err == nil
 }
 
 // lost ends reading after an error of the link, or of the bytes on it.
 func (d *driver) lost(err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if errors.Is(err, ErrFrame) && d.s.err == nil {
-		d.s.fail(err)
-	} else if !d.s.Done() {
-		d.cancel(fmt.Errorf("%w: %w", ErrCut, err))
-	}
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d.use(func(s *Session) {
+		if errors.Is(err, ErrFrame) && s.err == nil {
+			s.fail(err)
+		} else if !s.Done() {
+			d.cancel(fmt.Errorf("%w: %w", ErrCut, err))
+		}
+	})
+	d.rouse()
 	return err
 }
 
-// write writes frames whenever the session has some, and a PING when it has
-// been silent for long.
+// write writes frames whenever the session has some.
 func (d *driver) write(ctx context.Context) error {
-	w := bufio.NewWriterSize(d.link, 64<<10)
-	if _, err := w.Write(d.s.Preamble()); err != nil {
+	defer close(d.writeDone)
+	var magic []byte
+	d.use(func(s *Session) { magic = s.Preamble() })
+	if err := d.put(magic, nil); err != nil {
 		return d.broken(err)
 	}
-	silence := time.NewTimer(d.timing.Ping)
-	defer silence.Stop()
 	for {
 		f, more := d.next(ctx)
 		if more {
-			if err := writeFrame(w, f); err != nil {
+			if err := d.put(appendHead(nil, f), f.Payload); err != nil {
 				return d.broken(err)
 			}
 			continue
 		}
-		if err := w.Flush(); err != nil {
+		if err := d.flush(); err != nil {
 			return d.broken(err)
 		}
 		if d.over() {
 			return nil
 		}
-		silence.Reset(d.timing.Ping)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-d.wake:
-		case <-silence.C:
-			if err := d.ping(w); err != nil {
-				return d.broken(err)
-			}
 		}
 	}
 }
 
-func (d *driver) next(ctx context.Context) (Frame, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	f, more, _ := d.s.Next(ctx) //nolint:errcheck // the session keeps it
+func (d *driver) next(ctx context.Context) (f Frame, more bool) {
+	d.use(func(s *Session) { f, more, _ = s.Next(ctx) }) //nolint:errcheck // the session keeps it
 	return f, more
+}
+
+func (d *driver) put(head, payload []byte) error {
+	d.wmu.Lock()
+	defer d.wmu.Unlock()
+	d.wrote.Store(true)
+	if _, err := d.w.Write(head); err != nil {
+		return err
+	}
+	_, err := d.w.Write(payload)
+	return err
+}
+
+func (d *driver) flush() error {
+	d.wmu.Lock()
+	defer d.wmu.Unlock()
+	return d.w.Flush()
+}
+
+// keepAlive writes a PING whenever nothing else was written for a while. It
+// does not ask the session, which may be waiting for its store just then.
+func (d *driver) keepAlive() {
+	tick := time.NewTicker(d.timing.Ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.writeDone:
+			return
+		case <-tick.C:
+		}
+		if d.wrote.Swap(false) || !d.quiet.Load() || !d.wmu.TryLock() {
+			continue
+		}
+		_, err := d.w.Write(appendHead(nil, Frame{Type: TypePing}))
+		err = errors.Join(err, d.w.Flush())
+		d.pings += int64(headerSize)
+		d.wmu.Unlock()
+		if err != nil {
+			return // the writer meets it too
+		}
+	}
 }
 
 // over reports whether the last frame was written, and then closes the link. A
 // peer that is being refused gets the time to read why, and closes first.
 func (d *driver) over() bool {
-	d.mu.Lock()
-	done, err := d.s.Done(), d.s.err
-	d.mu.Unlock()
+	var done bool
+	var err error
+	d.use(func(s *Session) { done, err = s.Done(), s.err })
 	if !done {
 		return false
 	}
@@ -273,16 +323,6 @@ func (d *driver) over() bool {
 	}
 	d.close() //nolint:errcheck // all is written
 	return true
-}
-
-func (d *driver) ping(w io.Writer) error {
-	d.mu.Lock()
-	f, ok := d.s.Ping()
-	d.mu.Unlock()
-	if !ok {
-		return nil
-	}
-	return writeFrame(w, f)
 }
 
 // broken is the end of writing. The peer may have closed because it refused
@@ -300,15 +340,6 @@ func (d *driver) linger() {
 	case <-d.readDone:
 	case <-t.C:
 	}
-}
-
-func writeFrame(w io.Writer, f Frame) error {
-	var head [headerSize]byte
-	if _, err := w.Write(appendHead(head[:0], f)); err != nil {
-		return err
-	}
-	_, err := w.Write(f.Payload)
-	return err
 }
 
 // progress calls made each time another step bytes have arrived.

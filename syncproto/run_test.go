@@ -290,6 +290,64 @@ func TestSlowLink(t *testing.T) {
 	})
 }
 
+// A store that takes its time is no dead peer: the other side gets a PING.
+func TestSlowStore(t *testing.T) {
+	rng := newRand(t)
+	a, b := newNode(rng, "a"), newNode(rng, "b")
+	b.write(msg("b1", "x"))
+	synctest.Test(t, func(t *testing.T) {
+		a.busy = func() { pause(9 * time.Minute) }
+		client, server := syncproto.Pipe()
+		start := time.Now()
+		ra, rb, ea, eb := both(t, a, b, client, server, syncproto.Config{}, syncproto.Config{})
+		if ea != nil || eb != nil || a.live()["b1"].ID == "" {
+			t.Fatalf("%v, %v", ea, eb)
+		}
+		if d := time.Since(start); d != 9*time.Minute {
+			t.Errorf("it took %v", d)
+		}
+		if ra.BytesOut != rb.BytesIn {
+			t.Errorf("a wrote %d bytes, b read %d", ra.BytesOut, rb.BytesIn)
+		}
+	})
+}
+
+// What a store takes is not the peer's delay, however long.
+func TestSlowStores(t *testing.T) {
+	rng := newRand(t)
+	a, b := newNode(rng, "a"), newNode(rng, "b")
+	b.write(msg("b1", "x"))
+	a.pubs[b.id] = b.pubs[b.id]
+	synctest.Test(t, func(t *testing.T) {
+		a.busy = func() { pause(time.Hour) }
+		s := newScript()
+		server := newSide(t, b, syncproto.Config{Server: true})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			s.handshake(t, server)
+			r := syncproto.NewFrameReader(bufio.NewReader(s.far))
+			raw := b.streams[b.own].batches[0].full.Raw
+			s.say(t, string(syncproto.AppendFrame(nil, syncproto.Frame{Type: syncproto.TypeBatch, Payload: raw})))
+			for {
+				f, err := r.Next(server.s.Limit)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if f.Type == syncproto.TypeBye {
+					s.say(t, string(syncproto.AppendFrame(nil, syncproto.Frame{Type: syncproto.TypeBye, Payload: []byte("{}")})))
+					return
+				}
+			}
+		})
+		_, err := syncproto.Run(t.Context(), s, newSide(t, a, syncproto.Config{}).s, syncproto.Timing{})
+		wg.Wait()
+		if err != nil || a.live()["b1"].ID == "" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // slow is a link that delivers so many bytes a second.
 type slow struct {
 	syncproto.Link

@@ -51,19 +51,40 @@ func (b *Builder) AddLine(line []byte) error {
 
 // close ends the line that begins at from, or takes it back.
 func (b *Builder) close(from int) error {
-	line := b.body[from:]
-	n := len(line)
-	if n > record.MaxLine || bytes.IndexByte(line, '\n') >= 0 {
+	if err := b.checkLine(b.body[from:]); err != nil {
 		b.body = b.body[:from]
-		if n > record.MaxLine {
-			return fmt.Errorf("%w: line of %d bytes", ErrTooLong, n)
-		}
-		return fmt.Errorf("%w: line with a line end in it", ErrMalformed)
+		return err
 	}
 	b.body = append(b.body, '\n')
 	b.ends = append(b.ends, len(b.body))
 	return nil
 }
+
+// checkLine refuses a line that no batch could hold, even alone.
+func (b *Builder) checkLine(line []byte) error {
+	if bytes.IndexByte(line, '\n') >= 0 {
+		return fmt.Errorf("%w: line with a line end in it", ErrMalformed)
+	}
+	if len(line) > record.MaxLine {
+		return fmt.Errorf("%w: line of %d bytes", ErrTooLong, len(line))
+	}
+	if len(line) < mayOverflow {
+		return nil
+	}
+	frame, err := b.codec.compress(b.codec.frame[:0], line)
+	if err != nil {
+		return err
+	}
+	b.codec.frame = frame
+	if len(frame) > MaxBody-1<<10 {
+		return fmt.Errorf("%w: line of %d bytes, %d compressed", ErrTooLong, len(line), len(frame))
+	}
+	return nil
+}
+
+// mayOverflow is the length from which a line could be larger than a body,
+// even compressed.
+const mayOverflow = MaxBody - 64<<10
 
 // Ready returns how many of the collected lines make a full batch, and 0 while
 // there is room. The last line that was added may be one too many.
