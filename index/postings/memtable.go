@@ -19,6 +19,7 @@ type memtable struct {
 	tokens []token
 	table  []uint32 // index into tokens + 1
 	terms  []term
+	lists  [2][]list // speech and work, by term
 	slab   []byte
 
 	docs     []doc
@@ -27,23 +28,24 @@ type memtable struct {
 	ids      []record.SessionID
 
 	now  uint32 // the doc in hand
-	work bool   // its list
+	side int    // the lists that it goes to
 	size uint32 // its tokens so far
 }
 
-// token is a word as it stands in texts; term is what it is filed under.
+// token is a word as it stands in texts; term is what it is filed under. The
+// first sixteen bytes stand in the token itself, so that most lookups touch
+// nothing else.
 type token struct {
-	hash uint64
+	head [2]uint64
 	at   uint32
-	len  uint8
 	term uint32
+	len  uint8
 }
 
-// term is one entry of the dictionary with its two lists.
+// term is one entry of the dictionary: its bytes in the arena.
 type term struct {
-	at    uint32 // bytes in the arena
-	len   uint8
-	lists [2]list // speech, work
+	at  uint32
+	len uint8
 }
 
 // list is a growing posting list: pairs of doc gap and term frequency as
@@ -74,12 +76,15 @@ func newMemtable() *memtable {
 
 // bytes is about what the memtable occupies.
 func (m *memtable) bytes() int {
-	return cap(m.arena) + 24*cap(m.tokens) + 4*cap(m.table) + 64*cap(m.terms) + cap(m.slab) + 12*cap(m.docs) + 48*len(m.ids)
+	return cap(m.arena) + 32*cap(m.tokens) + 4*cap(m.table) + 8*cap(m.terms) + 28*(cap(m.lists[0])+cap(m.lists[1])) + cap(m.slab) + 12*cap(m.docs) + 48*len(m.ids)
 }
 
 // begin starts the next doc.
 func (m *memtable) begin(work bool) {
-	m.now, m.work, m.size = uint32(len(m.docs)), work, 0
+	m.now, m.side, m.size = uint32(len(m.docs)), 0, 0
+	if work {
+		m.side = 1
+	}
 }
 
 // text adds the tokens of a text to the doc in hand.
@@ -102,11 +107,7 @@ func (m *memtable) skip() {
 }
 
 func (m *memtable) add(raw []byte) {
-	t := &m.terms[m.find(raw)]
-	l := &t.lists[0]
-	if m.work {
-		l = &t.lists[1]
-	}
+	l := &m.lists[m.side][m.find(raw)]
 	m.size++
 	if l.last == m.now+1 {
 		l.tf++
@@ -175,22 +176,50 @@ func (m *memtable) collect(dst []byte, l *list) []byte {
 
 // find returns the term of a raw token.
 func (m *memtable) find(raw []byte) uint32 {
-	h := hash(raw)
+	head := headOf(raw)
+	h := hash(head, raw)
 	mask := uint64(len(m.table) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
 		n := m.table[i]
 		if n == 0 {
-			return m.learn(raw, h, i)
+			return m.learn(raw, head, h, i)
 		}
-		if t := &m.tokens[n-1]; t.hash == h && string(m.arena[t.at:t.at+uint32(t.len)]) == string(raw) {
+		t := &m.tokens[n-1]
+		if t.head == head && int(t.len) == len(raw) && (len(raw) <= len(head)*8 || string(m.arena[t.at:t.at+uint32(t.len)]) == string(raw)) {
 			return t.term
 		}
 	}
 }
 
+// headOf is the first sixteen bytes of a token as two words, zeros after its
+// end. The tokenizer's tokens lie in a buffer that is longer than they are.
+func headOf(raw []byte) [2]uint64 {
+	if cap(raw) < 16 {
+		raw = append(make([]byte, 0, 16), raw...)
+	}
+	b := raw[:16]
+	head := [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
+	if n := len(raw); n < 16 {
+		head[0] &= headMask[n][0]
+		head[1] &= headMask[n][1]
+	}
+	return head
+}
+
+// headMask keeps the first n bytes of a head.
+var headMask = func() (t [16][2]uint64) {
+	for n := range t {
+		t[n][0] = 1<<(8*min(n, 8)) - 1
+		if n > 8 {
+			t[n][1] = 1<<(8*(n-8)) - 1
+		}
+	}
+	return t
+}()
+
 // learn files a token that is met for the first time.
-func (m *memtable) learn(raw []byte, h, slot uint64) uint32 {
-	t := token{hash: h, at: uint32(len(m.arena)), len: uint8(len(raw))}
+func (m *memtable) learn(raw []byte, head [2]uint64, h, slot uint64) uint32 {
+	t := token{head: head, at: uint32(len(m.arena)), len: uint8(len(raw))}
 	m.arena = append(m.arena, raw...)
 	stem := query.Stem(string(raw))
 	if stem != string(raw) {
@@ -202,6 +231,7 @@ func (m *memtable) learn(raw []byte, h, slot uint64) uint32 {
 	} else {
 		t.term = uint32(len(m.terms))
 		m.terms = append(m.terms, term{at: t.at, len: t.len})
+		m.lists[0], m.lists[1] = append(m.lists[0], list{}), append(m.lists[1], list{})
 	}
 	m.tokens = append(m.tokens, t)
 	m.table[slot] = uint32(len(m.tokens))
@@ -215,7 +245,7 @@ func (m *memtable) rehash() {
 	m.table = make([]uint32, 2*len(m.table))
 	mask := uint64(len(m.table) - 1)
 	for n, t := range m.tokens {
-		i := t.hash & mask
+		i := hash(t.head, m.arena[t.at:t.at+uint32(t.len)]) & mask
 		for m.table[i] != 0 {
 			i = (i + 1) & mask
 		}
@@ -223,23 +253,24 @@ func (m *memtable) rehash() {
 	}
 }
 
-// hash is FNV-1a with a final mix; the table takes its low bits.
-func hash(b []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range b {
-		h = (h ^ uint64(c)) * 1099511628211
+// hash mixes the head and, of a longer token, the rest of it.
+func hash(head [2]uint64, raw []byte) uint64 {
+	h := (head[0] ^ uint64(len(raw))*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>32 ^ head[1]) * 0x94d049bb133111eb
+	for i := len(head) * 8; i < len(raw); i++ {
+		h = (h ^ uint64(raw[i])) * 1099511628211
 	}
-	return h ^ h>>29
+	return h ^ h>>31
 }
 
 // sorted returns the terms in the order of their bytes.
 func (m *memtable) sorted() []uint32 {
 	order := make([]uint32, 0, len(m.terms))
 	for i := range m.terms {
-		for k := range m.terms[i].lists {
-			m.settle(&m.terms[i].lists[k])
+		for k := range m.lists {
+			m.settle(&m.lists[k][i])
 		}
-		if m.terms[i].lists[0].docs+m.terms[i].lists[1].docs > 0 {
+		if m.lists[0][i].docs+m.lists[1][i].docs > 0 {
 			order = append(order, uint32(i))
 		}
 	}

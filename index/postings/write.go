@@ -114,7 +114,7 @@ func (m *memtable) flush(sh *shelf.Shelf) (shelf.FileRef, error) {
 	for _, n := range m.sorted() {
 		var lists [2]posting
 		for k := range lists {
-			l := &m.terms[n].lists[k]
+			l := &m.lists[k][n]
 			buf[k] = m.collect(buf[k][:0], l)
 			lists[k] = posting{l.docs, buf[k]}
 		}
