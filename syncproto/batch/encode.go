@@ -9,7 +9,7 @@ import (
 	"github.com/deja-node/deja/index/redact"
 )
 
-// AppendEntry appends the line of an entry, without its end: the bytes that
+// AppendEntry appends the line of an entry in normal form, without its end: the bytes that
 // are hashed, stored and sent. It is one JSON object whose first fields are
 // those of the older batch files, so that their readers take it; entries other
 // than messages and notes carry the role meta and no text, which such a reader
