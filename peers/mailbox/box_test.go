@@ -178,6 +178,7 @@ func conform(t *testing.T, fresh func(t *testing.T) carrier) {
 	})
 	t.Run("faults", func(t *testing.T) { survivesFaults(t, fresh, random) })
 	t.Run("foreign files", func(t *testing.T) { ignoresForeign(t, fresh(t)) })
+	t.Run("nodes converge", func(t *testing.T) { converge(t, fresh(t)) })
 }
 
 func refusesNames(t *testing.T, c carrier) {
