@@ -192,7 +192,7 @@ func TestMirrorUnchanged(t *testing.T) {
 // and then, and fail at any operation: they converge.
 func TestMirrorFleet(t *testing.T) {
 	rng := newRand(t)
-	for range 20 {
+	for range 8 * *rounds {
 		w := newWorld(t, rng, 2+rng.IntN(3))
 		box := newBox(t)
 		users := make([]*user, len(w.nodes))

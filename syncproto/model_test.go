@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deja-node/deja/index/record"
@@ -50,8 +51,12 @@ type modelBatch struct {
 func (b *modelBatch) first() record.Seq { return b.full.First }
 func (b *modelBatch) last() record.Seq  { return b.full.Last() }
 
+// builders are used again, because what they compress with is large.
+var builders = sync.Pool{New: func() any { return new(batch.Builder) }}
+
 func seal(key ed25519.PrivateKey, s record.StreamID, first record.Seq, prev record.Hash, lines [][]byte) *modelBatch {
-	var build batch.Builder
+	build := builders.Get().(*batch.Builder)
+	defer builders.Put(build)
 	for _, l := range lines {
 		if err := build.AddLine(l); err != nil {
 			panic(err)

@@ -12,7 +12,10 @@ import (
 	"github.com/deja-node/deja/syncproto"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the randomised tests; 0 draws one")
+var (
+	seedFlag = flag.Uint64("seed", 0, "seed of the randomised tests; 0 draws one")
+	rounds   = flag.Int("rounds", 1, "multiplies the rounds of the simulators")
+)
 
 // newRand returns the random source of a test and prints its seed.
 func newRand(t testing.TB) *rand.Rand {

@@ -364,7 +364,7 @@ func (s *slow) Read(b []byte) (int, error) {
 // next exchange completes.
 func TestRunCut(t *testing.T) {
 	rng := newRand(t)
-	for range 30 {
+	for range 15 * *rounds {
 		a, b := newNode(rng, "a"), newNode(rng, "b")
 		for i := range 8 {
 			a.write(msg(fmt.Sprint("a", i), noise(rng, 500)))

@@ -172,7 +172,7 @@ func (w *world) settle() {
 // shrink, every stored header verifies.
 func TestFleet(t *testing.T) {
 	rng := newRand(t)
-	for round := range 30 {
+	for round := range 10 * *rounds {
 		w := newWorld(t, rng, 2+rng.IntN(4))
 		for range 60 {
 			a := w.nodes[rng.IntN(len(w.nodes))]
@@ -216,7 +216,7 @@ func TestChain(t *testing.T) {
 // order it meets the others.
 func TestAwayForAYear(t *testing.T) {
 	rng := newRand(t)
-	for range 20 {
+	for range 6 * *rounds {
 		w := newWorld(t, rng, 4)
 		away := w.nodes[3]
 		for _, n := range w.nodes {

@@ -286,8 +286,15 @@ func packed(t testing.TB, body string, opts ...zstd.EOption) []byte {
 	return enc.EncodeAll([]byte(body), nil)
 }
 
-// TestForged holds batches that a hostile origin signed to the format.
-func TestForged(t *testing.T) {
+// forged is a batch and what it is to be taken for.
+type forged struct {
+	raw  []byte
+	want error
+}
+
+// forgedCases are batches that a hostile origin signed.
+func forgedCases(t testing.TB) map[string]forged {
+	t.Helper()
 	key := keyOf(1)
 	line := `{"kind":"msg","text":"x"}`
 	good := header(key, line)
@@ -301,10 +308,7 @@ func TestForged(t *testing.T) {
 	bomb := header(key, line)
 	huge := packed(t, strings.Repeat(line+"\n", 1<<20))
 	skippable := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0}, "junk"...)
-	for name, c := range map[string]struct {
-		raw  []byte
-		want error
-	}{
+	return map[string]forged{
 		"good":               {forge(key, good, body), nil},
 		"unknown field":      {forge(key, edit(`"min":2`, `"min":2,"new":[1]`), body), nil},
 		"newer, still read":  {forge(key, edit(`"v":2`, `"v":3`), body), nil},
@@ -340,7 +344,13 @@ func TestForged(t *testing.T) {
 		"skippable in front": {forge(key, good, append(skippable, body...)), batch.ErrMalformed},
 		"large window":       {forge(key, good, windowed(line+"\n")), batch.ErrMalformed},
 		"huge header":        {forge(key, edit(`"min":2`, `"min":2,"a":"`+strings.Repeat("x", batch.MaxHeader)+`"`), body), batch.ErrMalformed},
-	} {
+	}
+}
+
+// TestForged holds them to the format.
+func TestForged(t *testing.T) {
+	key := keyOf(1)
+	for name, c := range forgedCases(t) {
 		b, err := batch.Open(c.raw)
 		if err == nil {
 			err = new(batch.Codec).Verify(b, pubOf(key))

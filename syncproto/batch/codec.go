@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"fmt"
-	"hash"
 	"slices"
 
 	"github.com/deja-node/deja/index/record"
@@ -22,8 +21,8 @@ type Codec struct {
 	lines  [][]byte
 	out    []byte
 	frame  []byte
-	leaf   hash.Hash
-	root   hash.Hash
+	leaves []byte
+	hasher hasher
 }
 
 // Body returns the decompressed body: the lines, each with its end. It is
@@ -100,19 +99,15 @@ func (c *Codec) Verify(b *Batch, pub ed25519.PublicKey) error {
 
 // rootOf hashes the leaves of lines.
 func (c *Codec) rootOf(lines [][]byte) (sum record.Hash, err error) {
-	if c.root == nil {
-		c.root, c.leaf = sha256.New(), sha256.New()
-	}
-	c.root.Reset()
+	c.leaves = c.leaves[:0]
 	for _, line := range lines {
-		h, err := leaf(c.leaf, line)
+		h, err := c.hasher.leaf(line)
 		if err != nil {
 			return sum, err
 		}
-		c.root.Write(h[:])
+		c.leaves = append(c.leaves, h[:]...)
 	}
-	c.root.Sum(sum[:0])
-	return sum, nil
+	return sha256.Sum256(c.leaves), nil
 }
 
 // Entries appends the entries of a batch to dst, with their positions. Their
@@ -145,14 +140,11 @@ func (c *Codec) Stub(dst []byte, b *Batch, pick func(seq record.Seq, line []byte
 	if err != nil {
 		return dst, 0, err
 	}
-	if c.leaf == nil {
-		c.leaf = sha256.New()
-	}
 	changed, out := 0, c.out[:0]
 	for i, line := range lines {
 		stub := record.Stub{Reason: pick(b.First+record.Seq(i), line)}
 		if stub.Reason != "" {
-			if stub.Leaf, err = leaf(c.leaf, line); err != nil {
+			if stub.Leaf, err = c.hasher.leaf(line); err != nil {
 				return dst, 0, err
 			}
 		}

@@ -53,17 +53,28 @@ const leafDomain = "deja-leaf-2\n"
 
 // Leaf returns the hash under which a batch commits to an entry line. For a
 // stub line it is the hash that the stub holds.
-func Leaf(line []byte) (record.Hash, error) { return leaf(sha256.New(), line) }
+func Leaf(line []byte) (record.Hash, error) { return new(hasher).leaf(line) }
 
-// leaf is Leaf with a hash state to use over and over.
-func leaf(h hash.Hash, line []byte) (sum record.Hash, err error) {
+// hasher hashes lines with one state used over and over.
+type hasher struct {
+	state hash.Hash
+	sum   record.Hash
+}
+
+var leafPrefix = []byte(leafDomain)
+
+// leaf is Leaf.
+func (h *hasher) leaf(line []byte) (record.Hash, error) {
 	if IsStub(line) {
 		s, err := ParseStub(line)
 		return s.Leaf, err
 	}
-	h.Reset()
-	h.Write([]byte(leafDomain))
-	h.Write(line)
-	h.Sum(sum[:0])
-	return sum, nil
+	if h.state == nil {
+		h.state = sha256.New()
+	}
+	h.state.Reset()
+	h.state.Write(leafPrefix)
+	h.state.Write(line)
+	h.state.Sum(h.sum[:0])
+	return h.sum, nil
 }
