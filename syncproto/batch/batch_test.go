@@ -311,7 +311,7 @@ func forgedCases(t testing.TB) map[string]forged {
 	return map[string]forged{
 		"good":               {forge(key, good, body), nil},
 		"unknown field":      {forge(key, edit(`"min":2`, `"min":2,"new":[1]`), body), nil},
-		"newer, still read":  {forge(key, edit(`"v":2`, `"v":3`), body), nil},
+		"newer but read":     {forge(key, edit(`"v":2`, `"v":3`), body), nil},
 		"newer":              {forge(key, edit(`"min":2`, `"min":3`), body), batch.ErrVersion},
 		"older":              {forge(key, edit(`"v":2`, `"v":1`), body), batch.ErrMalformed},
 		"key twice":          {forge(key, edit(`"n":1`, `"n":1,"n":1`), body), batch.ErrMalformed},
