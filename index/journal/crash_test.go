@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/deja-node/deja/index/journal"
 	"github.com/deja-node/deja/index/record"
+	"github.com/deja-node/deja/index/redact"
 	"github.com/deja-node/deja/index/vfs"
 	"github.com/deja-node/deja/syncproto/batch"
 )
@@ -132,12 +134,13 @@ func TestEveryFault(t *testing.T) {
 		ends = append(ends, b.Last())
 	}
 	seed, key := rng.Uint64(), rng.Uint64()
-	for _, plan := range []vfs.Plan{{}, {Writes: true, Dead: true}, {Writes: true, Torn: true}} {
+	for i, plan := range []vfs.Plan{{Writes: true, Dead: true}, {Writes: true, Torn: true}, {}} {
 		for n := 0; ; n++ {
 			mem := vfs.NewMem()
 			plan.N = n
 			fault := vfs.NewFault(mem, plan)
 			m := newMachine(rand.New(rand.NewPCG(key, 1)), fault)
+			m.opt.SegmentSize = int64(4<<10) << (4 * i)
 			var h history
 			err := work(t.Context(), m, card, raws, seed, &h)
 			if !fault.Fired() {
@@ -152,8 +155,8 @@ func TestEveryFault(t *testing.T) {
 			if !errors.Is(err, vfs.ErrInjected) {
 				t.Fatalf("%s: %v", when, err)
 			}
-			for i, disk := range []*vfs.Mem{mem, mem.AfterCrash(rng)} {
-				if i > 0 { // the locks of a dead process are free
+			for k, disk := range []*vfs.Mem{mem, mem.AfterCrash(rng)} {
+				if k > 0 { // the locks of a dead process are free
 					checkAfter(t, when, m.over(disk), &h, origin.opt.Own, want, ends)
 				} else {
 					h.check(t, when, m.over(disk), origin.opt.Own, want)
@@ -194,7 +197,7 @@ func checkAfter(t *testing.T, when string, m *machine, h *history, foreign recor
 		t.Fatalf("%s: %v, %v", when, err, damage)
 	}
 	for _, name := range list(t, m.fs, path.Join(logDir, m.opt.Own.String())) {
-		if vfs.IsTemp(name) {
+		if vfs.IsTemp(name) || strings.HasSuffix(name, ".tail") {
 			t.Fatalf("%s: %s was left behind", when, name)
 		}
 	}
@@ -203,9 +206,10 @@ func checkAfter(t *testing.T, when string, m *machine, h *history, foreign recor
 // TestPowerLoss cuts the power at random moments of a long life.
 func TestPowerLoss(t *testing.T) {
 	rng := dice(t)
-	for range 4 * *rounds {
+	for range 15 * *rounds {
 		mem := vfs.NewMem()
 		m := newMachine(rng, mem)
+		m.opt.SegmentSize = int64(4<<10) << rng.IntN(6)
 		var h history
 		for range 12 {
 			w := m.writer(t)
@@ -231,4 +235,30 @@ func TestPowerLoss(t *testing.T) {
 			h.acked = len(h.added)
 		}
 	}
+}
+
+// TestCostOfAppend holds that a durable turn costs one write and one sync.
+func TestCostOfAppend(t *testing.T) {
+	rng := dice(t)
+	count := vfs.NewFault(vfs.NewMem(), vfs.Plan{N: 1 << 30, Writes: true})
+	m := newMachine(rng, count)
+	w := m.writer(t)
+	add := func() int {
+		before := count.Ops()
+		_, _, err := w.Append(t.Context(), []record.Entry{{Kind: record.KindMsg, Text: redact.Trusted("a turn")}})
+		must(t, err)
+		return count.Ops() - before
+	}
+	add() // makes the tail
+	for range 20 {
+		if n := add(); n != 2 {
+			t.Fatalf("a turn costs %d operations", n)
+		}
+	}
+	before := count.Ops()
+	must(t, w.Commit(t.Context()))
+	if n := count.Ops() - before; n != 0 {
+		t.Fatalf("a commit of nothing costs %d operations", n)
+	}
+	must(t, w.Close())
 }

@@ -106,7 +106,7 @@ func TestSpoiltFiles(t *testing.T) {
 	whole, raws := twoLogs(t, rng)
 	want := read(t, whole.journal(t))
 	names := files(t, whole.fs)
-	for range 150 * *rounds {
+	for range 100 * *rounds {
 		m := whole.over(copyOf(t, whole.fs))
 		var spoilt []string
 		for range 1 + rng.IntN(2) {

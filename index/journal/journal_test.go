@@ -214,7 +214,7 @@ func checkEntries(t testing.TB, rng *rand.Rand, j *journal.Journal, img image) {
 // often as one likes, is the journal that was committed.
 func TestReopen(t *testing.T) {
 	rng := dice(t)
-	for range 6 * *rounds {
+	for range 4 * *rounds {
 		m := newMachine(rng, vfs.NewMem())
 		w := m.writer(t)
 		reader := m.journal(t) // stays open all the time

@@ -326,22 +326,7 @@ func TestHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Another batch that the origin signed for the same place is not the one that was there.
-	other := origin.over(vfs.NewMem())
-	ow := other.writer(t)
-	for _, raw := range raws[:k] {
-		_, err := ow.Accept(t.Context(), raw)
-		must(t, err)
-	}
-	for range lost.N {
-		e := randomEntry(rng, 1)
-		_, err := ow.Add(&e)
-		must(t, err)
-	}
-	must(t, ow.Seal(t.Context()))
-	must(t, ow.Close())
-	if b, err := other.journal(t).Batch(origin.opt.Own, lost.First); err != nil {
-		t.Fatal(err)
-	} else if err := w.Replace(t.Context(), b.Raw); !errors.Is(err, journal.ErrMismatch) {
+	if err := w.Replace(t.Context(), otherHistory(t, rng, origin, raws[:k], lost.N)); !errors.Is(err, journal.ErrMismatch) {
 		t.Errorf("a batch of another history: %v", err)
 	}
 	must(t, w.Replace(t.Context(), raws[k]))
@@ -352,5 +337,94 @@ func TestHole(t *testing.T) {
 	}
 	if holes, err := m.journal(t).Holes(origin.opt.Own); err != nil || len(holes) > 0 {
 		t.Fatal(holes, err)
+	}
+}
+
+// otherHistory makes a batch that the origin signed for the place of another,
+// in a history that is the same up to there.
+func otherHistory(t testing.TB, rng *rand.Rand, origin *machine, before [][]byte, n int) []byte {
+	t.Helper()
+	other := origin.over(vfs.NewMem())
+	w := other.writer(t)
+	for _, raw := range before {
+		_, err := w.Accept(t.Context(), raw)
+		must(t, err)
+	}
+	var last record.Seq
+	for range n {
+		e := record.Entry{Kind: record.KindMsg, Text: redact.Trusted(randomText(rng, 50))}
+		var err error
+		last, err = w.Add(&e)
+		must(t, err)
+	}
+	must(t, w.Seal(t.Context()))
+	must(t, w.Close())
+	b, err := other.journal(t).Batch(origin.opt.Own, last)
+	must(t, err)
+	return b.Raw
+}
+
+// TestSpliced holds that a batch of another history, signed and sound, is seen
+// by whoever reads over the place where it was put.
+func TestSpliced(t *testing.T) {
+	rng := dice(t)
+	origin, raws := foreignLog(t, rng, 40)
+	m := with(t, rng, origin, raws)
+	k := 1 + rng.IntN(len(raws)-2)
+	old := opened(t, raws[k])
+	alien := otherHistory(t, rng, origin, raws[:k], old.N)
+	if b := opened(t, alien); b.First != old.First || b.N != old.N {
+		t.Fatalf("entries %d to %d for %d to %d", b.First, b.Last(), old.First, old.Last())
+	}
+	for _, name := range files(t, m.fs) {
+		data, err := vfs.ReadFile(m.fs, name, 1<<30)
+		must(t, err)
+		must(t, vfs.WriteFile(m.fs, name, bytes.Replace(data, old.Raw, alien, 1)))
+	}
+	var got error
+	for _, err := range m.journal(t).Read(t.Context(), origin.opt.Own, 1) {
+		got = err
+	}
+	if !errors.Is(got, journal.ErrCorrupt) {
+		t.Errorf("reading: %v", got)
+	}
+	damage, err := m.journal(t).Verify(t.Context(), false)
+	if err != nil || len(damage) == 0 {
+		t.Errorf("verifying: %v, %v", damage, err)
+	}
+}
+
+// TestFillInOrder holds that the batches of a larger hole come in from its ends.
+func TestFillInOrder(t *testing.T) {
+	rng := dice(t)
+	origin, raws := foreignLog(t, rng, 40)
+	m := with(t, rng, origin, raws)
+	want := read(t, m.journal(t))
+	for k := 1; k <= 3; k++ {
+		spoilBatch(t, m, origin.opt.Own, opened(t, raws[k]).First)
+		w := m.writer(t)
+		_, err := w.Repair(t.Context())
+		must(t, err)
+		must(t, w.Close())
+	}
+	w := m.writer(t)
+	if err := w.Replace(t.Context(), raws[2]); !errors.Is(err, journal.ErrMismatch) {
+		t.Errorf("in the middle: %v", err)
+	}
+	alien := otherHistory(t, rng, origin, raws[:3], opened(t, raws[3]).N)
+	if err := w.Replace(t.Context(), alien); !errors.Is(err, journal.ErrMismatch) {
+		t.Errorf("of another history: %v", err)
+	}
+	for _, k := range []int{1, 3, 2} {
+		acc, err := w.Accept(t.Context(), raws[k])
+		must(t, err)
+		if !acc.Filled {
+			t.Errorf("batch %d fills nothing", k)
+		}
+	}
+	must(t, w.Commit(t.Context()))
+	must(t, w.Close())
+	if diff := cmp.Diff(want, read(t, m.journal(t))); diff != "" {
+		t.Fatal(diff)
 	}
 }
