@@ -2,172 +2,110 @@ package redact
 
 import "strings"
 
-// secretNames are the words that make a name that of a secret, in lower case.
-// They are looked for in the last 48 bytes before the separator.
-var secretNames = []string{
-	"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "api_key", "api-key", "access_key", "accesskey",
-	"access-key", "private_key", "credential", "auth_key", "client_secret", "encryption_key", "signing_key", "_pass", "_key",
-	"contraseña", "contrasena", "senha", "mot de passe", "passwort", "kennwort", "пароль", "секрет", "şifre", "hasło", "密码", "口令", "パスワード", "비밀번호",
+// The family of values that have a name: NAME=value, "name": "value",
+// name: value in YAML, --name=value, <name>value</name> and their kin. The
+// name decides how much the value must look like a secret.
+var assignRules = []rule{
+	{
+		name: "password-assignment", kind: "password", match: (*Scrubber).matchAssigned,
+		anchors: []string{"pass", "pwd", "_pw", "-pw", "pw=", "pw:", `pw"`},
+		hit: []string{
+			"DB_PASSWORD=‹pw›\nDB_HOST=db1", "password: ‹word›", `"dbPassword": "‹pw›", "user": "svc"`, "set DB_PASS=‹word›",
+			"<password>‹pw›</password>", `pwd="‹word›"`, "ADMIN_PW=‹word›", "Server=db1;User Id=sa;Password=‹pw›;Encrypt=true",
+			`variable "db_password" {` + "\n  default = \"‹pw›\"\n}", `define('DB_PASSWORD', '‹word›');`, "login?user=bob&password=‹an20›&next=/",
+			`ALTER USER app WITH PASSWORD '‹pw›';`, `password: str = "‹pw›"`, "app --password ‹pw› run", "aws_pass :\n    ‹an32›\nregion = x",
+			`<add key="Password" value="‹pw›"/>`, `os.environ["DB_PASSWORD"] = "‹pw›"`, `{\"password\": \"‹pw›\"}`, "requirepass ‹word›", "PASSWORD=‹d8›",
+			`export PASS=‹an12›\nexport B=1`, "password = b'‹pw›'", `setPassword("‹word›")`,
+		},
+		miss: []string{
+			"password: changed", "password: string", `password: ""`, "password=********", "password_attempts=3 locked=false", "--- PASS: TestV2Store3 (0.01s)",
+			`"password": {"type": "string", "minLength": 8}`, "if password != confirmPassword2 {", "password = request.form[\"password\"]",
+			"passwordHashIterations: 310000", "password_file=/run/secrets/db_password", "PWD=/home/dev/app2", "password: str = Field(min_length=8)",
+			"password VARCHAR(255) NOT NULL", "password=$PASSWORD2", "bypass=feature22", "password: <your-password>", "pass: 12", "password: ENC[AES256_GCM,x]",
+			"password = hash2.Sum512(input)", "password: app-config-v2", "password:\n  minLength: 8\n", "password: *default_pw",
+			"db:\n  password:\n  host: db12345\n", "password: |\n",
+		},
+	},
+	{
+		name: "token-assignment", kind: "token", match: (*Scrubber).matchAssigned,
+		anchors: []string{"token"},
+		hit: []string{
+			"API_TOKEN=‹an24›", `const token = "‹an18›";`, "access_token=‹an24›&expires_in=3600", "X-Vault-Token: ‹an28›", "PRIVATE-TOKEN: ‹t28›",
+			"//npm.corp.example/:_authToken=‹an24›", `"refreshToken" : '‹t40›'`, "npm config set //npm.corp.example/:_authToken ‹an24›", "CONSUL_HTTP_TOKEN=‹uuid›",
+			"./deploy --token ‹an24› --env prod", "$env:API_TOKEN = \"‹an20›\"",
+		},
+		miss: []string{
+			"token: null", "max_tokens=40960", `"token_type":"bearer2"`, "token = strings.TrimPrefix(h, x)", "token: z.string().min(20)", "tokens: 1234567",
+			"--color-token-primary-500: #0ea5e9;", "next_page_token: ‹an30›", "self.token = self.client.fetch_token()", "token: ${{ secrets.NPM_TOKEN }}",
+			"token bucket size: 500 per minute", "sync ssh box --token-file t12345", "auth.go:42: token parse error: unexpected EOF", "token: sha256",
+		},
+	},
+	{
+		name: "secret-assignment", kind: "secret", match: (*Scrubber).matchAssigned,
+		anchors: []string{"secret"},
+		hit: []string{
+			"'client_secret': '‹an20›',", "signingSecret=‹an22›", "LINKEDIN_CLIENT_SECRET=‹h16›", "secret_key_base: ‹an40›", "Generated secret:\n\n    ‹t32›\n\nKeep it safe.",
+			`webhook_secret="‹an22›"`,
+		},
+		miss: []string{
+			"secret: ./config/secrets/app.yaml", "secretKeyRef:\n  name: db-credentials-22\n", "secret: !Ref DbSecret2", "secret: Buffer", `secret "db-credentials" created`,
+			"secret=os.environ.get(\"SECRET\")", "secret: vault:kv/app#x1",
+		},
+	},
+	{
+		name: "key-assignment", kind: "api-key", match: (*Scrubber).matchAssigned,
+		anchors: []string{"key"},
+		hit: []string{
+			`api_key = "‹an18›"`, "HEROKU_API_KEY=‹uuid›", "X-Api-Key: ‹an32›", `"privateKey": "‹an22›"`, "ALGOLIA_ADMIN_KEY=‹h32›", "PresharedKey = ‹b43›=\nEndpoint = vpn.x.net:51820",
+			"AccountName=logs01;AccountKey=‹b86›==;EndpointSuffix=core.windows.net", "app --api-key=‹an24› run", "key: ‹t48›", "Ocp-Apim-Subscription-Key: ‹h32›",
+		},
+		miss: []string{
+			"key: ‹h40›", "cache-key: ‹an40›", "PublicKey = ‹b43›=", "key: value", "apiKey: process.env.API_KEY", "SharedAccessKeyName=Root22", "key = path/to/private/key.pem",
+			"AWS_ACCESS_KEY_ID=none22", "key: ‹uuid›", "api_key: YOUR_API_KEY_1", "primary key: 1234567", "<Key>Escape2</Key>", "KeyError: 'refresh_token2'",
+		},
+	},
+	{
+		name: "named-opaque", kind: "credential", match: (*Scrubber).matchAssigned,
+		anchors: []string{"auth", "cred", "salt", "seed", "hmac", "pepper", "_pat=", "_pat:", `_pat"`, "psk", "jwt", "otp", "mnemonic", "nonce", "license", "sid="},
+		hit: []string{
+			`{"reg.x.net": {"auth": "‹an32›"}}`, "salt=‹t48›", `seed = "‹t40›"`, "credentials => ‹t44›", `"hmac": "‹an44›"`, "AZURE_DEVOPS_PAT=‹l52›", "auth ‹t44›",
+		},
+		miss: []string{
+			"auth: none", "auth: authMiddleware.requireAdmin", `credentials: "include"`, "authorization: Optional[str] = Header(None)", "seed=‹h40›", "salt: sha512-‹b86›==",
+			"author=‹an30›", "auth ok for user ‹an10›",
+		},
+	},
 }
 
-const maxName = 48
-
-// assignment matches the value of NAME=value, "name": "value", name: value and
-// --name=value, where the name is that of a secret.
-func assignment(text string, i int) finding {
-	from := i + 1
-	if text[i] == ':' && from < len(text) && text[from] == '=' {
-		from++
+// matchAssigned marks the value of the name around an anchor.
+func (s *Scrubber) matchAssigned(at, end int) {
+	n := s.nameAt(at, end)
+	if n.strength == none || strings.HasSuffix(s.text[:n.lo], "://") {
+		return // the user of a URL is no name
 	}
-	strong := secretName(text[max(0, i-maxName):i])
-	if !strong {
-		return finding{}
+	if v, ok := s.valueOf(n); ok && s.accept(n, v) {
+		s.mark(v.lo, v.hi)
 	}
-	for from < len(text) && (text[from] == ' ' || text[from] == '\t') && from-i < 8 {
-		from++
-	}
-	if strings.HasPrefix(text[from:], `\"`) {
-		from++
-	}
-	if from >= len(text) || text[from] == '=' || text[from] == '>' {
-		return finding{}
-	}
-	quote := byte(0)
-	if c := text[from]; c == '"' || c == '\'' || c == '`' {
-		quote = c
-		from++
-	}
-	to := from
-	for to < len(text) && to-from < maxToken && !ends(text[to], quote) {
-		to++
-	}
-	value := text[from:to]
-	if quote == 0 {
-		value = strings.TrimRight(value, ".,;:!?")
-	}
-	value = strings.TrimSuffix(value, `\`)
-	if !secretValue(value) {
-		return finding{}
-	}
-	return finding{"credential", from, from + len(value)}
 }
 
-func ends(c, quote byte) bool {
-	if quote != 0 {
-		return c == quote || c == '\n'
-	}
-	return c <= ' ' || strings.IndexByte("\"'`,;)}]>|&<", c) >= 0
-}
-
-// secretName reports whether the name before a separator is that of a secret.
-func secretName(before string) bool {
-	before = strings.TrimRight(before, " \t\"'`\\")
-	if cut := strings.LastIndexAny(before, "\n,;({[\"'`="); cut >= 0 {
-		before = before[cut+1:]
-	}
-	if before == "" {
-		return false
-	}
-	lower := strings.ToLower(before)
-	for _, n := range secretNames {
-		if at := strings.LastIndex(lower, n); at >= 0 && len(lower)-at-len(n) <= 4 {
-			return true
-		}
-	}
-	return false
-}
-
-// secretValue is the gate: a value of at least six bytes with a digit or a
-// symbol in it, which is neither a placeholder nor a path nor code.
-func secretValue(v string) bool {
-	if len(v) < 6 || placeholder(v) {
-		return false
-	}
-	digit, symbol, letter := false, false, false
-	for i := range len(v) {
-		switch c := v[i]; {
-		case c >= '0' && c <= '9':
-			digit = true
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80:
-			letter = true
-		case c == '_' || c == '-' || c == '.':
-		case c == '(' || c == '{' || c == '[':
-			return false
-		case c == ' ':
-			return false
-		default:
-			symbol = true
-		}
-	}
-	if strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~/") || strings.Contains(v, "://") {
-		return false
-	}
-	if !digit && !symbol {
-		return false
-	}
-	if isFileName(v) {
-		return false
-	}
-	return letter || digit && len(v) >= 8
-}
-
-// isFileName reports whether a value is a file's name or code that names a field.
-func isFileName(v string) bool {
-	dot := strings.LastIndexByte(v, '.')
-	if dot <= 0 || len(v)-dot > 6 {
-		return false
-	}
-	for i := range len(v) {
-		if !wordByte[v[i]] && v[i] != '.' && v[i] != '-' && v[i] != '/' {
-			return false
-		}
-	}
-	for _, c := range v[dot+1:] {
-		if c < 'a' || c > 'z' {
-			return false
-		}
-	}
-	return true
-}
-
-// placeholder reports whether a value stands for one.
-func placeholder(v string) bool {
+// accept decides whether the value of a name is a secret.
+func (s *Scrubber) accept(n name, v value) bool {
+	text := s.text[v.lo:v.hi]
+	s.steps += 2 * min(len(text), profileMax)
+	spaced := v.sep == sepBlank && n.dashes == 0
 	switch {
-	case strings.HasPrefix(v, "$"), strings.HasPrefix(v, "<"), strings.HasPrefix(v, "{{"), strings.HasPrefix(v, "%"),
-		strings.HasPrefix(v, "***"), strings.HasPrefix(v, "..."), strings.HasPrefix(v, "[redacted:"), strings.HasPrefix(v, "op://"),
-		strings.HasPrefix(v, "vault:"), strings.HasPrefix(v, "ENC["), strings.HasPrefix(v, "xxxx"), strings.HasPrefix(v, "XXXX"):
-		return true
+	case text == "":
+		return false
+	case !v.quoted && v.hi < len(s.text) && (s.text[v.hi] == '(' || s.text[v.hi] == '['):
+		return false // a call or an index
+	case n.strength == weak, v.apart:
+		return unnamed(text)
+	case v.sep == sepColon && n.dashes == 2:
+		return false // a property of CSS
+	case v.sep == sepColon && !v.quoted && s.text[n.lo:n.hi] == "PASS":
+		return false // a test that passed
+	case spaced && !v.quoted:
+		return n.parts > 1 && (n.strength == word || len(text) >= 16) && named(text, false, false)
 	}
-	return strings.Trim(v, "*x.") == ""
-}
-
-// credentials matches what stands between "://" and "@" in a URL.
-func credentials(text string, i int) finding {
-	from := i + len("://")
-	const maxUser = 512
-	colon := -1
-	for at := from; at < len(text) && at-from < maxUser; at++ {
-		switch c := text[at]; {
-		case c == ':' && colon < 0:
-			colon = at
-		case c == '@':
-			return userinfo(text, from, colon, at)
-		case c <= ' ' || c == '/' || c == '"' || c == '\'' || c == '<' || c == '>' || c == '`' || c == '?' || c == '#':
-			return finding{}
-		}
-	}
-	return finding{}
-}
-
-func userinfo(text string, from, colon, at int) finding {
-	if colon >= 0 {
-		if v := text[colon+1 : at]; v != "" && !placeholder(v) {
-			return finding{"url-credentials", colon + 1, at}
-		}
-		return finding{}
-	}
-	if v := text[from:at]; len(v) >= 20 && mixed(v) && !placeholder(v) {
-		return finding{"url-credentials", from, at}
-	}
-	return finding{}
+	return named(text, v.quoted, n.strength == word)
 }

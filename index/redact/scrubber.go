@@ -1,129 +1,150 @@
 package redact
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// Version goes up when the same text would be scrubbed differently, so that
-// what was stored before can be scrubbed again.
-const Version = 1
-
-// Options of a scrubber.
+// Options say how to scrub.
 type Options struct {
-	Disabled bool // pass text through; such a store must never leave the machine
+	// Disabled lets every text through as it is. It is the user's own decision
+	// (DEJA_NO_REDACT=1) and unsafe: credentials are then stored and sent.
+	Disabled bool
 }
 
-// Scrubber replaces secrets by "[redacted:<kind>]" and leaves keys and prose
-// alone. It is for one goroutine, and counts what it replaced.
-//
-// One scan over the text stops at anchors: bytes at which a rule can begin.
-// A rule sees the text and the anchor, and says which bytes are secret. Its
-// look-behind and look-ahead are bounded, so the time is linear.
+// Scrubber turns raw text into [Text] and counts what it took out. It is cheap
+// to make and not safe for concurrent use.
 type Scrubber struct {
+	*tables
 	off    bool
 	counts map[string]int
-	total  int
+
+	// The round in progress.
+	text     string
+	rule     uint16 // that runs now
+	pass     int    // where the scan goes on, when a rule has passed over text
+	found    []span
+	memo     [setCount]memo
+	document int // where the last Kubernetes document ended
+	steps    int // bytes looked at since the scrubber was made
+	view     view
 }
 
-// New makes a scrubber.
-func New(o Options) *Scrubber { return &Scrubber{off: o.Disabled} }
-
-// Counts returns how many secrets of each kind were replaced.
-func (s *Scrubber) Counts() map[string]int { return maps.Clone(s.counts) }
-
-// Take returns how many secrets were replaced since the last Take.
-func (s *Scrubber) Take() int {
-	n := s.total
-	s.total = 0
-	return n
+// span is what a rule found: the bytes from lo to hi are secret.
+type span struct {
+	lo, hi int
+	rule   uint16
 }
 
-// Scrub returns the text without its secrets. It is idempotent, and allocates
-// nothing when there is none.
+// maxRounds bounds how often a text is scrubbed anew because what was taken
+// out laid open something else. Two rounds are the rule, the second of which
+// finds nothing.
+const maxRounds = 8
+
+// kindUnstable stands for a whole text that still yields secrets after
+// maxRounds: one that somebody made for this purpose.
+const kindUnstable = "unstable-text"
+
+// New returns a scrubber.
+func New(o Options) *Scrubber {
+	return &Scrubber{tables: shared(), off: o.Disabled, counts: map[string]int{}}
+}
+
+// Scrub returns the text with its secrets replaced by "[redacted:kind]".
 func (s *Scrubber) Scrub(text string) Text {
 	if s.off {
 		return Text{text}
 	}
-	var out strings.Builder
-	done := 0
-	for i := 0; i < len(text); {
-		a := anchors[text[i]]
-		if a == anchorNone || a == anchorWord && i > 0 && wordByte[text[i-1]] {
-			i++
-			continue
+	defer func() { s.text, s.view.text = "", "" }() // a scrubber must not keep texts alive
+	for range maxRounds {
+		s.search(text)
+		if len(s.found) == 0 {
+			return Text{text}
 		}
-		f := match(text, i, a)
-		if f.kind == "" || f.from < done {
-			i++
-			continue
+		text = s.replace(text)
+	}
+	s.counts[kindUnstable]++
+	return Text{"[redacted:" + kindUnstable + "]"}
+}
+
+// search fills s.found with the secrets of the text, in order and without
+// overlap.
+func (s *Scrubber) search(text string) {
+	s.found = s.found[:0]
+	s.scan(text)
+	if s.view.strip(text) {
+		s.steps += len(text)
+		raw := len(s.found)
+		s.scan(s.view.text)
+		for i := raw; i < len(s.found); i++ {
+			f := &s.found[i]
+			f.lo, f.hi = s.view.raw(f.lo), s.view.raw(f.hi-1)+1
 		}
-		out.WriteString(text[done:f.from])
-		out.WriteString("[redacted:" + f.kind + "]")
-		done = f.to
-		i = max(f.to, i+1)
-		s.count(f.kind)
 	}
-	if done == 0 {
-		return Text{text}
+	if len(s.found) > 1 {
+		s.resolve()
 	}
-	out.WriteString(text[done:])
-	return Text{out.String()}
 }
 
-func (s *Scrubber) count(kind string) {
-	if s.counts == nil {
-		s.counts = map[string]int{}
-	}
-	s.counts[kind]++
-	s.total++
-}
-
-// finding is a run of secret bytes; without a kind there is none.
-type finding struct {
-	kind     string
-	from, to int
-}
-
-// The anchors.
-const (
-	anchorNone   = 0
-	anchorWord   = 1 // the first byte of a token with a known prefix
-	anchorAssign = 2 // between a name and a value
-	anchorDash   = 3 // "-----BEGIN"
-	anchorSpace  = 4 // before the value of "Bearer"
-)
-
-// anchors maps a byte to what can begin there. Both cases of a letter stand in
-// the table, so that no lower-cased copy is needed.
-var anchors = [256]uint8{
-	'=': anchorAssign, ':': anchorAssign, '-': anchorDash, 'b': anchorWord, 'B': anchorWord,
-	'A': anchorWord, 'E': anchorWord, 'S': anchorWord,
-	'a': anchorWord, 'd': anchorWord, 'e': anchorWord, 'f': anchorWord, 'g': anchorWord, 'h': anchorWord, 'i': anchorWord,
-	'k': anchorWord, 'l': anchorWord, 'n': anchorWord, 'p': anchorWord, 'r': anchorWord, 's': anchorWord, 't': anchorWord,
-	'v': anchorWord, 'x': anchorWord, 'y': anchorWord,
-}
-
-// wordByte marks what a token may consist of.
-var wordByte = func() (t [256]bool) {
-	for c := range 256 {
-		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-	}
-	return t
-}()
-
-// match asks the rules of an anchor.
-func match(text string, i int, anchor uint8) finding {
-	switch anchor {
-	case anchorWord:
-		return token(text, i)
-	case anchorAssign:
-		if strings.HasPrefix(text[i:], "://") {
-			return credentials(text, i)
+// resolve sorts the spans (leftmost, then longest, then the order of the
+// rules) and joins those that overlap under the name of the first: nothing
+// that any rule took for a secret survives.
+func (s *Scrubber) resolve() {
+	slices.SortFunc(s.found, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(b.hi, a.hi), cmp.Compare(a.rule, b.rule))
+	})
+	kept := s.found[:1]
+	for _, f := range s.found[1:] {
+		if last := &kept[len(kept)-1]; f.lo < last.hi {
+			last.hi = max(last.hi, f.hi)
+		} else {
+			kept = append(kept, f)
 		}
-		return assignment(text, i)
-	case anchorDash:
-		return privateKey(text, i)
 	}
-	return finding{}
+	s.found = kept
+}
+
+// replace takes the spans out of the text and counts them.
+func (s *Scrubber) replace(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + 16*len(s.found))
+	at := 0
+	for _, f := range s.found {
+		kind := s.rules[f.rule].kind
+		s.counts[kind]++
+		b.WriteString(text[at:f.lo])
+		b.WriteString("[redacted:")
+		b.WriteString(kind)
+		b.WriteByte(']')
+		at = f.hi
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// mark reports the bytes from lo to hi as secret, for the rule that runs now.
+func (s *Scrubber) mark(lo, hi int) {
+	for lo > 0 && lo < hi && !utf8.RuneStart(s.text[lo]) {
+		lo--
+	}
+	for hi > lo && hi < len(s.text) && !utf8.RuneStart(s.text[hi]) {
+		hi++
+	}
+	if lo < hi {
+		s.found = append(s.found, span{lo, hi, s.rule})
+	}
+}
+
+// Counts returns how many secrets of each kind were taken out since the
+// scrubber was made, or since [Scrubber.Take].
+func (s *Scrubber) Counts() map[string]int { return maps.Clone(s.counts) }
+
+// Take returns the counts and begins at zero again.
+func (s *Scrubber) Take() map[string]int {
+	taken := s.counts
+	s.counts = map[string]int{}
+	return taken
 }

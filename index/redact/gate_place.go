@@ -1,0 +1,132 @@
+package redact
+
+import "strings"
+
+// placeholder reports whether the value stands for one that is elsewhere: a
+// variable, a template, a reference to a vault, stars, an earlier redaction.
+func placeholder(v string) bool {
+	switch v[0] {
+	case '$':
+		if len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] == '[' || variable(v[1:])) {
+			return true
+		}
+	case '%':
+		if last := len(v) - 1; v[last] == '%' && variable(v[1:last]) {
+			return true
+		}
+	case '<', '{', '[', '(':
+		return true
+	case '!', '&', '@', '*':
+		if letters := strings.Trim(v[1:], "._:"); variable(letters) && profileOf(letters).wordy() {
+			return true // a YAML tag or anchor, a pointer, a file for curl
+		}
+	case '_':
+		if strings.HasPrefix(v, "__") && strings.HasSuffix(v, "__") {
+			return true
+		}
+	}
+	v = v[:min(len(v), profileMax)]
+	for _, part := range [...]string{"[redacted", "${", "{{", "$(", "***", "...", "…", "<%", "%s", "%v", "%d"} {
+		if strings.Contains(v, part) {
+			return true
+		}
+	}
+	for _, p := range references {
+		if hasPrefixFold(v, p) {
+			return true
+		}
+	}
+	return stock(v)
+}
+
+var references = []string{
+	"op://", "vault:", "enc[", "enc(", "sops:", "ref+", "arn:", "ssm:", "kms:", "keyring:", "file:", "env:", "env.",
+	"aws-sm:", "gcp-sm:", "secretref:", "http://", "https://", "data:", "resolve:", "projects/", "akv:", "bws:",
+}
+
+// stock reports whether the value is one that documentation writes.
+func stock(v string) bool {
+	if same := strings.Count(v, v[:1]); same == len(v) || same > 6 && same*2 > len(v) {
+		return true
+	}
+	for _, w := range stockWords {
+		if containsFold(v, w) {
+			return true
+		}
+	}
+	return false
+}
+
+var stockWords = []string{"your", "xxxx", "changeme", "change-me", "change_me", "placeholder", "redacted", "example", "replace", "dummy", "insert"}
+
+// containsFold reports whether the lower-case word stands in v.
+func containsFold(v, word string) bool {
+	for i := 0; i+len(word) <= len(v); i++ {
+		if fold(v[i]) == word[0] && equalFold(v[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// variable reports whether s is a name and nothing else.
+func variable(s string) bool {
+	for i := range len(s) {
+		if !isWord(s[i]) || i == 0 && isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isPath reports whether the value names a file or a place in a tree.
+func isPath(v string, p profile) bool {
+	switch {
+	case strings.HasPrefix(v, "./"), strings.HasPrefix(v, "../"), strings.HasPrefix(v, "~/"), strings.HasPrefix(v, `\\`):
+		return true
+	case len(v) > 2 && isAlpha(v[0]) && v[1] == ':' && (v[2] == '\\' || v[2] == '/'):
+		return true
+	case p.soft == 0:
+		return false
+	}
+	if dot := strings.LastIndexByte(v, '.'); dot > 0 && len(v) <= 128 && oneOf(v[dot+1:], extensions) {
+		return true
+	}
+	return strings.IndexByte(v, '/') >= 0 && p.hard == 0 && plainParts(v)
+}
+
+// plainParts reports whether what stands between slashes are names: letters,
+// marks that join them, and numbers at their ends.
+func plainParts(v string) bool {
+	v = v[:min(len(v), profileMax)]
+	for i := 1; i < len(v); i++ {
+		if isDigit(v[i-1]) && isAlpha(v[i]) && v[i] != 'x' {
+			return false
+		}
+	}
+	return !profileOf(v).generated()
+}
+
+var extensions = []string{
+	"pem", "key", "crt", "cer", "der", "json", "jsonl", "yaml", "yml", "txt", "env", "toml", "ini", "conf", "cfg", "config", "xml",
+	"properties", "p12", "pfx", "jks", "go", "py", "js", "mjs", "cjs", "ts", "tsx", "jsx", "rb", "sh", "md", "log", "db", "asc", "gpg",
+	"pub", "html", "css", "java", "rs", "c", "h", "cpp", "cs", "php", "sql", "lock", "enc", "age", "kdbx", "tf", "tfvars", "tpl", "service",
+	"local", "example", "sample", "template", "vue", "svelte", "kt", "swift", "ex", "exs", "zip", "gz", "com", "org", "net", "io",
+}
+
+// isCode reports whether a value without quotes is an expression: names joined
+// by dots of which none looks generated.
+func isCode(v string, p profile) bool {
+	if p.hard > 0 || p.foreign > 0 {
+		return false
+	}
+	if strings.IndexByte(v, '.') < 0 {
+		return strings.Contains(v, "::")
+	}
+	for part := range strings.SplitSeq(v, ".") {
+		if part == "" || !variable(part) || profileOf(part).generated() {
+			return false
+		}
+	}
+	return true
+}
