@@ -2,275 +2,332 @@ package postings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"math"
 	"sort"
 
 	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/index/shelf"
 )
 
-// file is one file, read in place.
+// file is one file, read in place. Its tables are checked when it is opened,
+// docs, terms and lists when they are read: what contradicts a bound is
+// corrupt, whatever its sum says.
 type file struct {
-	f        *shelf.File
-	sessions shelf.Section
-	table    shelf.Section // docs
-	terms    shelf.Section
-	blocks   shelf.Section
-	lists    shelf.Section
-	ranges   []docRange
-	starts   []uint32 // first doc of each range
-	docs     uint32
-	blockN   int
+	tables
+	f      *shelf.File
+	docs   uint32
+	starts []uint32 // first doc of each range
+	rows   shelf.Section
+	lists  shelf.Section
+	terms  shelf.Section
+	index  shelf.Section // of the blocks of terms
+	blocks int
 }
 
 func openFile(sf *shelf.File) (*file, error) {
 	f := &file{f: sf}
-	var ranges shelf.Section
-	for tag, sec := range map[string]*shelf.Section{
-		secRanges: &ranges, secSessions: &f.sessions, secDocs: &f.table,
-		secTerms: &f.terms, secBlocks: &f.blocks, secLists: &f.lists,
+	var streams, ranges, threads shelf.Section
+	for _, s := range []struct {
+		tag string
+		to  *shelf.Section
+		row int
+	}{
+		{secStreams, &streams, streamSize},
+		{secRanges, &ranges, rangeSize},
+		{secThreads, &threads, threadSize},
+		{secDocs, &f.rows, docSize},
+		{secLists, &f.lists, 1},
+		{secTerms, &f.terms, 1},
+		{secBlocks, &f.index, blockSize},
 	} {
-		s, ok := sf.Section(tag)
-		if !ok {
-			return nil, corrupt(sf, "no section "+tag)
+		section, ok := sf.Section(s.tag)
+		if !ok || section.Len()%s.row != 0 {
+			return nil, corrupt(sf, "section "+s.tag)
 		}
-		*sec = s
+		*s.to = section
 	}
-	raw, err := ranges.All()
-	if err != nil {
+	f.blocks = f.index.Len() / blockSize
+	if err := f.readStreams(streams); err != nil {
 		return nil, err
 	}
-	var total uint64
-	for ; len(raw) >= rangeSize; raw = raw[rangeSize:] {
-		r := parseRange(raw)
-		f.ranges = append(f.ranges, r)
-		f.starts = append(f.starts, uint32(total))
-		total += uint64(r.count)
+	if err := f.readRanges(ranges); err != nil {
+		return nil, err
 	}
-	if total*docSize != uint64(f.table.Len()) || total >= noSession || f.blocks.Len()%blockSize != 0 || f.sessions.Len()%sessionSize != 0 {
-		return nil, corrupt(sf, "tables of different lengths")
-	}
-	f.docs, f.blockN = uint32(total), f.blocks.Len()/blockSize
-	return f, nil
+	return f, f.readThreads(threads)
 }
 
+func (f *file) readStreams(sec shelf.Section) error {
+	raw, err := sec.All()
+	if err != nil {
+		return err
+	}
+	for ; len(raw) > 0; raw = raw[streamSize:] {
+		s := parseStream(raw)
+		if n := len(f.streams); n > 0 && f.streams[n-1].Compare(s) >= 0 {
+			return corrupt(f.f, "streams out of order")
+		}
+		f.streams = append(f.streams, s)
+	}
+	return nil
+}
+
+func (f *file) readRanges(sec shelf.Section) error {
+	raw, err := sec.All()
+	if err != nil {
+		return err
+	}
+	next := make([]record.Seq, len(f.streams)) // ranges of a stream ascend
+	total := uint64(0)
+	for ; len(raw) > 0; raw = raw[rangeSize:] {
+		r := parseRange(raw)
+		if int(r.stream) >= len(f.streams) || r.count == 0 || r.first == 0 || r.first < next[r.stream] ||
+			r.first > math.MaxUint64-record.Seq(r.count) {
+			return corrupt(f.f, "range")
+		}
+		next[r.stream] = r.first + record.Seq(r.count)
+		f.ranges = append(f.ranges, r)
+		f.starts = append(f.starts, uint32(total))
+		if total += uint64(r.count); total > math.MaxUint32 {
+			return corrupt(f.f, "too many docs")
+		}
+	}
+	if total*docSize != uint64(f.rows.Len()) {
+		return corrupt(f.f, "ranges and docs of different lengths")
+	}
+	f.docs = uint32(total)
+	return nil
+}
+
+func (f *file) readThreads(sec shelf.Section) error {
+	raw, err := sec.All()
+	if err != nil {
+		return err
+	}
+	f.threads = make([]thread, 0, len(raw)/threadSize)
+	for ; len(raw) > 0; raw = raw[threadSize:] {
+		t := parseThread(raw)
+		if n := len(f.threads); int(t.stream) >= len(f.streams) || n > 0 && f.threads[n-1].compare(t) >= 0 {
+			return corrupt(f.f, "threads out of order")
+		}
+		f.threads = append(f.threads, t)
+	}
+	return nil
+}
+
+// doc returns a doc below f.docs.
 func (f *file) doc(n uint32) (doc, error) {
-	b, err := f.table.Bytes(int(n)*docSize, docSize)
+	b, err := f.rows.Bytes(int(n)*docSize, docSize)
 	if err != nil {
 		return doc{}, err
 	}
-	d := parseDoc(b)
-	if d.session != noSession && int(d.session) >= f.sessions.Len()/sessionSize {
-		return doc{}, corrupt(f.f, "doc of no session")
+	d := unpack(binary.LittleEndian.Uint64(b))
+	if d.thread != noThread && int(d.thread) >= len(f.threads) {
+		return doc{}, corrupt(f.f, "doc of no thread")
 	}
 	return d, nil
 }
 
+// rangeOf returns the index of the range that holds a doc.
+func (f *file) rangeOf(n uint32) int {
+	return sort.Search(len(f.starts), func(i int) bool { return f.starts[i] > n }) - 1
+}
+
 // pos is the place of a doc in the log.
 func (f *file) pos(n uint32) record.Pos {
-	i := sort.Search(len(f.starts), func(i int) bool { return f.starts[i] > n }) - 1
+	i := f.rangeOf(n)
 	r := f.ranges[i]
-	return record.Pos{Stream: r.stream, Seq: r.first + record.Seq(n-f.starts[i])}
-}
-
-func (f *file) sessionIDs() ([]record.SessionID, error) {
-	raw, err := f.sessions.All()
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]record.SessionID, 0, len(raw)/sessionSize)
-	for ; len(raw) > 0; raw = raw[sessionSize:] {
-		id := record.SessionID(binary.LittleEndian.Uint64(raw))
-		if n := len(ids); n > 0 && ids[n-1] >= id {
-			return nil, corrupt(f.f, "sessions out of order")
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
-// block returns where a block of terms and its lists begin. One past the last
-// gives the ends.
-func (f *file) block(i int) (terms, lists int, err error) {
-	if i == f.blockN {
-		return f.terms.Len(), f.lists.Len(), nil
-	}
-	b, err := f.blocks.Bytes(i*blockSize, blockSize)
-	if err != nil {
-		return 0, 0, err
-	}
-	return int(binary.LittleEndian.Uint64(b)), int(binary.LittleEndian.Uint64(b[8:])), nil
+	return record.Pos{Stream: f.streams[r.stream], Seq: r.first + record.Seq(n-f.starts[i])}
 }
 
 // span is a list in the lists section.
-type span struct {
-	docs uint32
-	off  int
-	len  int
-}
+type span struct{ off, len int }
 
-// lookup finds a term. It is not found without an error.
-func (f *file) lookup(term []byte) (lists [2]span, found bool, err error) {
-	lo, hi := 0, f.blockN // the first block whose first term is greater
-	for lo < hi {
-		mid := (lo + hi) / 2
-		first, err := f.firstTerm(mid)
-		if err != nil {
-			return lists, false, err
-		}
-		if bytes.Compare(first, term) > 0 {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
+// lookup returns the lists of a term; they are empty for one that the file does
+// not have.
+func (f *file) lookup(term []byte) (lists [kinds]span, err error) {
+	// The first block whose first term is greater, which no block before is.
+	next, err := find(f.blocks, func(i int) (bool, error) {
+		first, err := f.firstTerm(i)
+		return bytes.Compare(first, term) > 0, err
+	})
+	if err != nil || next == 0 {
+		return lists, err
 	}
-	if lo == 0 {
-		return lists, false, nil
-	}
-	c := f.termsFrom(lo - 1)
-	c.last = lo
-	for {
-		if err := c.next(); err != nil || c.done {
-			return lists, false, err
-		}
+	c := f.termsIn(next-1, next)
+	for c.next() {
 		switch bytes.Compare(c.term, term) {
 		case 0:
-			return c.lists, true, nil
+			return c.lists, nil
 		case 1:
-			return lists, false, nil
+			return lists, nil
 		}
 	}
+	return lists, c.err
+}
+
+// find is sort.Search for a predicate that may fail.
+func find(n int, after func(int) (bool, error)) (int, error) {
+	var failed error
+	i := sort.Search(n, func(i int) bool {
+		ok, err := after(i)
+		failed = cmp.Or(failed, err)
+		return ok || err != nil
+	})
+	return i, failed
 }
 
 func (f *file) firstTerm(block int) ([]byte, error) {
-	c := f.termsFrom(block)
-	c.last = block + 1
-	if err := c.next(); err != nil {
-		return nil, err
+	c := f.termsIn(block, block+1)
+	c.next()
+	return c.term, c.err
+}
+
+// block returns where a block of terms begins, and the lists of its terms. One
+// past the last gives the ends.
+func (f *file) block(i int) (terms, lists int, err error) {
+	if i == f.blocks {
+		return f.terms.Len(), f.lists.Len(), nil
 	}
-	return c.term, nil
+	b, err := f.index.Bytes(i*blockSize, blockSize)
+	if err != nil {
+		return 0, 0, err
+	}
+	t, l := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if t > uint64(f.terms.Len()) || l > uint64(f.lists.Len()) {
+		return 0, 0, corrupt(f.f, "block")
+	}
+	return int(t), int(l), nil
 }
 
 // termCursor walks the dictionary.
 type termCursor struct {
 	f     *file
-	block int    // that comes next
-	last  int    // one past the last block to walk
-	rest  []byte // of the block in hand
-	off   int    // of the lists of the term that comes next
+	from  int // the block that comes next
+	to    int // one past the last to walk
+	rest  []byte
+	off   int // of the lists of the term that comes next
 	term  []byte
-	lists [2]span
-	done  bool
+	lists [kinds]span
+	err   error
 }
 
-func (f *file) allTerms() *termCursor {
-	c := f.termsFrom(0)
-	c.last = f.blockN
-	return &c
-}
+// termsIn walks the terms of some blocks.
+func (f *file) termsIn(from, to int) *termCursor { return &termCursor{f: f, from: from, to: to} }
 
-func (f *file) termsFrom(block int) termCursor { return termCursor{f: f, block: block} }
-
-func (c *termCursor) next() error {
+// next moves to the next term. It returns false after the last, and at an error.
+func (c *termCursor) next() bool {
 	if len(c.rest) == 0 {
-		if c.block >= c.last {
-			c.done = true
-			return nil
+		if c.from >= c.to {
+			return false
 		}
-		from, lists, err := c.f.block(c.block)
-		if err != nil {
-			return err
+		if c.err = c.open(); c.err != nil {
+			return false
 		}
-		to, _, err := c.f.block(c.block + 1)
-		if err != nil {
-			return err
-		}
-		if from < 0 || from > to || to > c.f.terms.Len() || lists < 0 || lists > c.f.lists.Len() {
-			return corrupt(c.f.f, "blocks out of order")
-		}
-		if c.rest, err = c.f.terms.Bytes(from, to-from); err != nil {
-			return err
-		}
-		c.off, c.term = lists, c.term[:0]
-		c.block++
 	}
-	return c.parse()
-}
-
-func (c *termCursor) parse() error {
 	shared, suffix := c.num(), c.num()
-	if shared > uint64(len(c.term)) || suffix > uint64(len(c.rest)) {
-		return corrupt(c.f.f, "term")
+	if shared > uint64(len(c.term)) || suffix > uint64(len(c.rest)) || shared+suffix == 0 {
+		return c.bad("term")
 	}
 	c.term = append(c.term[:shared], c.rest[:suffix]...)
 	c.rest = c.rest[suffix:]
-	for k := range c.lists {
-		docs, n := c.num(), c.num()
-		if docs > uint64(c.f.docs) || n > uint64(c.f.lists.Len()-c.off) {
-			return corrupt(c.f.f, "list of term")
+	sizes := [kinds]uint64{speech: c.num()}
+	if sizes[speech]&1 != 0 {
+		sizes[work] = c.num()
+	}
+	sizes[speech] >>= 1
+	for k, n := range sizes {
+		if n > uint64(c.f.lists.Len()-c.off) {
+			return c.bad("list of a term")
 		}
-		c.lists[k] = span{docs: uint32(docs), off: c.off, len: int(n)}
+		c.lists[k] = span{c.off, int(n)}
 		c.off += int(n)
 	}
+	return true
+}
+
+// open reads the next block.
+func (c *termCursor) open() error {
+	from, lists, err := c.f.block(c.from)
+	if err != nil {
+		return err
+	}
+	to, _, err := c.f.block(c.from + 1)
+	if err != nil {
+		return err
+	}
+	if from >= to {
+		return corrupt(c.f.f, "blocks out of order")
+	}
+	if c.rest, err = c.f.terms.Bytes(from, to-from); err != nil {
+		return err
+	}
+	c.off, c.term = lists, c.term[:0]
+	c.from++
 	return nil
 }
 
-// num reads a number; a malformed one is larger than any bound.
+// num reads a number. A malformed one is larger than any bound.
 func (c *termCursor) num() uint64 {
 	v, n := binary.Uvarint(c.rest)
 	if n <= 0 {
 		c.rest = nil
-		return 1 << 63
+		return math.MaxUint64
 	}
 	c.rest = c.rest[n:]
 	return v
 }
 
-// pairs walks one list.
-type pairs struct {
+func (c *termCursor) bad(what string) bool {
+	c.err = corrupt(c.f.f, what)
+	return false
+}
+
+// postings walks one list.
+type postings struct {
 	f    *file
 	rest []byte
+	next uint32 // doc before, plus 1
 	doc  uint32
 	tf   uint32
-	some bool
 	err  error
 }
 
-func (f *file) pairs(s span) (*pairs, error) {
+func (f *file) postings(s span) (postings, error) {
 	if s.len == 0 {
-		return &pairs{f: f}, nil
+		return postings{f: f}, nil
 	}
 	b, err := f.lists.Bytes(s.off, s.len)
-	if err != nil {
-		return nil, err
-	}
-	return &pairs{f: f, rest: b}, nil
+	return postings{f: f, rest: b}, err
 }
 
-func (p *pairs) next() bool {
+// advance moves to the next posting. It returns false after the last, and at
+// an error.
+func (p *postings) advance() bool {
 	if len(p.rest) == 0 {
 		return false
 	}
-	gap, n := uvarint(p.rest)
-	tf, k := uvarint(p.rest[n:])
-	if n == 0 || k == 0 || gap == 0 {
-		p.err = corrupt(p.f.f, "list")
+	code, n := uvarint(p.rest)
+	tf := uint64(1)
+	if code&1 != 0 {
+		v, m := uvarint(p.rest[n:])
+		n += m
+		if tf = v + 2; m == 0 || v > math.MaxUint32-2 {
+			n = 0
+		}
+	}
+	doc := uint64(p.next) + code>>1 - 1
+	if n == 0 || code < 2 || code>>1 > math.MaxUint32 || doc >= uint64(p.f.docs) {
+		p.rest, p.err = nil, corrupt(p.f.f, "list")
 		return false
 	}
-	p.rest = p.rest[n+k:]
-	at := uint64(gap) - 1
-	if p.some {
-		at = uint64(p.doc) + uint64(gap)
-	}
-	if at >= uint64(p.f.docs) {
-		p.err = corrupt(p.f.f, "list of too many docs")
-		return false
-	}
-	p.doc, p.tf, p.some = uint32(at), uint32(tf), true
+	p.rest = p.rest[n:]
+	p.doc, p.next, p.tf = uint32(doc), uint32(doc)+1, uint32(tf)
 	return true
 }
 
-// uvarint decodes the short numbers that lists are made of.
+// uvarint decodes a number; its length is 0 for a malformed one.
 func uvarint(b []byte) (uint64, int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

@@ -1,284 +1,239 @@
 package postings
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/deja-node/deja/index/query"
 	"github.com/deja-node/deja/index/record"
 )
 
-// memtable is what was applied since the last flush. Terms live in one byte
-// arena behind an open-addressed table; lists grow in chunks of one slab. It
-// makes no allocation per token.
+// memtable is what was applied since the last flush. Tokens and terms lie in
+// one arena behind an open-addressed table, lists grow in chunks of pages, and
+// nothing is allocated per token.
 type memtable struct {
 	cut  query.Tokenizer
 	emit func([]byte) // bound once, so that no closure is made per text
+	seed maphash.Seed // and the keys: nobody can write texts whose tokens collide
+	keys [2]uint64
 
-	arena  []byte // bytes of the raw tokens and of the terms
-	tokens []token
-	table  []uint32 // index into tokens + 1
-	terms  []term
-	lists  [2][]list // speech and work, by term
-	slab   []byte
+	arena  []byte
+	table  []token // open-addressed, at most half full
+	tokens int     // in the table
+	terms  []word
+	lists  [kinds][]list // of each term
+	pages  pages
 
-	docs     []doc
-	ranges   []docRange
-	sessions map[record.SessionID]uint32
-	ids      []record.SessionID
+	docs    []uint64 // packed
+	ranges  []docRange
+	streams []record.StreamID
+	threads []thread // in the order in which they came
+	index   map[threadKey]uint32
+	last    lastThread
 
-	now  uint32 // the doc in hand
-	side int    // the lists that it goes to
-	size uint32 // its tokens so far
+	now  uint32 // the doc in hand plus 1
+	kind int
+	size uint32 // tokens of the doc in hand
 }
 
-// token is a word as it stands in texts; term is what it is filed under. The
-// first sixteen bytes stand in the token itself, so that most lookups touch
-// nothing else.
-type token struct {
-	head [2]uint64
-	at   uint32
-	term uint32
-	len  uint8
-}
-
-// term is one entry of the dictionary: its bytes in the arena.
-type term struct {
+// word lies in the arena.
+type word struct {
 	at  uint32
-	len uint8
+	len uint32
 }
 
-// list is a growing posting list: pairs of doc gap and term frequency as
-// varints, in chunks of the slab. The pair of the last doc is kept apart until
-// another doc comes.
-type list struct {
-	head, at, end uint32 // first chunk, write position, end of the current chunk
-	size          uint32 // of the current chunk
-	last          uint32 // doc of the pending pair + 1
-	before        uint32 // doc of the pair before + 1
-	tf            uint32
-	docs          uint32
+// token is a word as texts have it, and the term it is filed under. Its first
+// bytes stand here too: most comparisons end with them.
+type token struct {
+	head uint64
+	word // of length 0 in a free slot
+	term uint32
 }
 
-const (
-	firstChunk = 12
-	maxChunk   = 4 << 10
-	chunkLink  = 4 // bytes at the end of a chunk that name the next
-)
+type threadKey struct {
+	session record.SessionID
+	stream  uint32
+}
+
+// lastThread spares the hash of a session's name: turns come in runs.
+type lastThread struct {
+	harness, native string
+	stream          uint32
+	thread          uint32
+	valid           bool
+}
 
 func newMemtable() *memtable {
-	m := &memtable{table: make([]uint32, 1<<14), sessions: map[record.SessionID]uint32{}}
-	// Offset 0 of the slab means "no chunk".
-	m.slab = append(m.slab, 0)
+	m := &memtable{seed: maphash.MakeSeed(), table: make([]token, 1<<10), index: map[threadKey]uint32{}}
+	for i := range m.keys {
+		m.keys[i] = maphash.Comparable(m.seed, i)
+	}
 	m.emit = m.add
 	return m
 }
 
 // bytes is about what the memtable occupies.
 func (m *memtable) bytes() int {
-	return cap(m.arena) + 32*cap(m.tokens) + 4*cap(m.table) + 8*cap(m.terms) + 28*(cap(m.lists[0])+cap(m.lists[1])) + cap(m.slab) + 12*cap(m.docs) + 48*len(m.ids)
+	return cap(m.arena) + 24*cap(m.table) + 8*cap(m.terms) + 28*(cap(m.lists[speech])+cap(m.lists[work])) +
+		m.pages.bytes() + 8*cap(m.docs) + 96*len(m.threads) + 16*cap(m.ranges)
 }
 
-// begin starts the next doc.
-func (m *memtable) begin(work bool) {
-	m.now, m.side, m.size = uint32(len(m.docs)), 0, 0
-	if work {
-		m.side = 1
+// stream returns the index of a stream, which is added if it is new.
+func (m *memtable) stream(s record.StreamID) uint32 {
+	i := slices.Index(m.streams, s)
+	if i < 0 {
+		i = len(m.streams)
+		m.streams = append(m.streams, s)
 	}
+	return uint32(i)
 }
 
-// text adds the tokens of a text to the doc in hand.
+// thread returns the index of what a stream holds of a session.
+func (m *memtable) thread(stream uint32, harness, native string) uint32 {
+	if l := &m.last; l.valid && l.stream == stream && l.native == native && l.harness == harness {
+		return l.thread
+	}
+	id := record.SessionOf(m.streams[stream].Node, record.SessionKey{Harness: harness, Native: native})
+	key := threadKey{id, stream}
+	n, ok := m.index[key]
+	if !ok {
+		n = uint32(len(m.threads))
+		m.index[key] = n
+		m.threads = append(m.threads, thread{session: id, stream: stream})
+	}
+	m.last = lastThread{harness, native, stream, n, true}
+	return n
+}
+
+// blank takes a doc number for an entry without text.
+func (m *memtable) blank() { m.docs = append(m.docs, doc{thread: noThread}.pack()) }
+
+// begin starts the next doc, text adds to it, and end completes it.
+func (m *memtable) begin(kind int) { m.now, m.kind, m.size = uint32(len(m.docs))+1, kind, 0 }
+
 func (m *memtable) text(s string) { m.cut.Each(s, m.emit) }
 
-// end finishes the doc in hand.
-func (m *memtable) end(session record.SessionID, role uint8) {
-	n, ok := m.sessions[session]
-	if !ok {
-		n = uint32(len(m.ids))
-		m.sessions[session] = n
-		m.ids = append(m.ids, session)
-	}
-	m.docs = append(m.docs, doc{session: n, role: role, size: m.size})
+func (m *memtable) end(n uint32, role uint8) {
+	t := &m.threads[n]
+	m.docs = append(m.docs, doc{thread: n, place: t.turns[m.kind], role: role, size: m.size}.pack())
+	t.turns[m.kind]++
+	t.tokens[m.kind] += uint64(m.size)
 }
 
-// skip takes a doc number for an entry without text.
-func (m *memtable) skip() {
-	m.docs = append(m.docs, doc{session: noSession})
-}
-
+// add files one token of the doc in hand.
 func (m *memtable) add(raw []byte) {
-	l := &m.lists[m.side][m.find(raw)]
+	l := &m.lists[m.kind][m.termOf(raw)]
 	m.size++
-	if l.last == m.now+1 {
+	if l.doc == m.now {
 		l.tf++
 		return
 	}
-	m.settle(l)
-	l.last, l.tf = m.now+1, 1
+	m.pages.settle(l)
+	l.doc, l.tf = m.now, 1
 }
 
-// settle writes the pending pair of a list.
-func (m *memtable) settle(l *list) {
-	if l.last == 0 {
-		return
-	}
-	m.put(l, uint64(l.last-l.before))
-	m.put(l, uint64(l.tf))
-	l.before, l.last = l.last, 0
-	l.docs++
-}
-
-func (m *memtable) put(l *list, v uint64) {
-	for v >= 0x80 {
-		m.putByte(l, byte(v)|0x80)
-		v >>= 7
-	}
-	m.putByte(l, byte(v))
-}
-
-func (m *memtable) putByte(l *list, b byte) {
-	if l.at == l.end {
-		m.grow(l)
-	}
-	m.slab[l.at] = b
-	l.at++
-}
-
-// grow gives a list another chunk. Chunks double from firstChunk to maxChunk,
-// so a reader knows the length of each.
-func (m *memtable) grow(l *list) {
-	at := uint32(len(m.slab))
-	if l.head == 0 {
-		l.head, l.size = at, firstChunk
-	} else {
-		binary.LittleEndian.PutUint32(m.slab[l.end:], at)
-		l.size = min(2*l.size, maxChunk)
-	}
-	n := len(m.slab) + int(l.size) + chunkLink
-	m.slab = slices.Grow(m.slab, int(l.size)+chunkLink)[:n]
-	l.at, l.end = at, at+l.size
-}
-
-// collect appends the bytes of a settled list.
-func (m *memtable) collect(dst []byte, l *list) []byte {
-	if l.head == 0 {
-		return dst
-	}
-	size := uint32(firstChunk)
-	for at := l.head; ; size = min(2*size, maxChunk) {
-		if at+size == l.end {
-			return append(dst, m.slab[at:l.at]...)
-		}
-		dst = append(dst, m.slab[at:at+size]...)
-		at = binary.LittleEndian.Uint32(m.slab[at+size:])
-	}
-}
-
-// find returns the term of a raw token.
-func (m *memtable) find(raw []byte) uint32 {
+// termOf returns the term that a token is filed under.
+func (m *memtable) termOf(raw []byte) uint32 {
 	head := headOf(raw)
-	h := hash(head, raw)
 	mask := uint64(len(m.table) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		n := m.table[i]
-		if n == 0 {
-			return m.learn(raw, head, h, i)
+	for i := m.hash(head, raw) & mask; ; i = (i + 1) & mask {
+		t := &m.table[i]
+		if t.len == 0 {
+			return m.learn(raw)
 		}
-		t := &m.tokens[n-1]
-		if t.head == head && int(t.len) == len(raw) && (len(raw) <= len(head)*8 || string(m.arena[t.at:t.at+uint32(t.len)]) == string(raw)) {
+		if t.head == head && t.len == uint32(len(raw)) && (len(raw) <= 8 || string(m.bytesOf(t.word)) == string(raw)) {
 			return t.term
 		}
 	}
 }
 
-// headOf is the first sixteen bytes of a token as two words, zeros after its
-// end. The tokenizer's tokens lie in a buffer that is longer than they are.
-func headOf(raw []byte) [2]uint64 {
-	if cap(raw) < 16 {
-		raw = append(make([]byte, 0, 16), raw...)
+// headOf is the first eight bytes of a token as a number.
+func headOf(raw []byte) uint64 {
+	if len(raw) >= 8 {
+		return binary.LittleEndian.Uint64(raw)
 	}
-	b := raw[:16]
-	head := [2]uint64{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
-	if n := len(raw); n < 16 {
-		head[0] &= headMask[n][0]
-		head[1] &= headMask[n][1]
+	if cap(raw) >= 8 {
+		return binary.LittleEndian.Uint64(raw[:8]) & (1<<(8*len(raw)) - 1)
 	}
-	return head
+	var b [8]byte
+	copy(b[:], raw)
+	return binary.LittleEndian.Uint64(b[:])
 }
 
-// headMask keeps the first n bytes of a head.
-var headMask = func() (t [16][2]uint64) {
-	for n := range t {
-		t[n][0] = 1<<(8*min(n, 8)) - 1
-		if n > 8 {
-			t[n][1] = 1<<(8*(n-8)) - 1
-		}
+func (m *memtable) hash(head uint64, raw []byte) uint64 {
+	if len(raw) > 8 {
+		return maphash.Bytes(m.seed, raw)
 	}
-	return t
-}()
+	hi, lo := bits.Mul64(head^m.keys[0], m.keys[1]^uint64(len(raw)))
+	return hi ^ lo
+}
 
-// learn files a token that is met for the first time.
-func (m *memtable) learn(raw []byte, head [2]uint64, h, slot uint64) uint32 {
-	t := token{head: head, at: uint32(len(m.arena)), len: uint8(len(raw))}
+func (m *memtable) bytesOf(w word) []byte { return m.arena[w.at : w.at+w.len] }
+
+// learn files a token that is met for the first time. Its stem is a token too,
+// and a term is its own stem, so that all forms of a word lead to one term.
+func (m *memtable) learn(raw []byte) uint32 {
+	t := token{head: headOf(raw), word: word{uint32(len(m.arena)), uint32(len(raw))}}
 	m.arena = append(m.arena, raw...)
-	stem := query.Stem(string(raw))
-	if stem != string(raw) {
-		t.term = m.find([]byte(stem))
-		// The stem may have moved the table; find the free slot again.
-		mask := uint64(len(m.table) - 1)
-		for slot = h & mask; m.table[slot] != 0; slot = (slot + 1) & mask {
-		}
+	if s := string(raw); query.Stem(s) != s {
+		t.term = m.termOf([]byte(query.Stem(s)))
 	} else {
 		t.term = uint32(len(m.terms))
-		m.terms = append(m.terms, term{at: t.at, len: t.len})
-		m.lists[0], m.lists[1] = append(m.lists[0], list{}), append(m.lists[1], list{})
+		m.terms = append(m.terms, t.word)
+		for k := range m.lists {
+			m.lists[k] = append(m.lists[k], list{})
+		}
 	}
-	m.tokens = append(m.tokens, t)
-	m.table[slot] = uint32(len(m.tokens))
-	if 2*len(m.tokens) > len(m.table) {
-		m.rehash()
+	if m.tokens++; 2*m.tokens > len(m.table) {
+		old := m.table
+		m.table = make([]token, 2*len(old))
+		for _, o := range old {
+			if o.len > 0 {
+				m.place(o)
+			}
+		}
 	}
+	m.place(t)
 	return t.term
 }
 
-func (m *memtable) rehash() {
-	m.table = make([]uint32, 2*len(m.table))
+// place enters a token into the table.
+func (m *memtable) place(t token) {
 	mask := uint64(len(m.table) - 1)
-	for n, t := range m.tokens {
-		i := hash(t.head, m.arena[t.at:t.at+uint32(t.len)]) & mask
-		for m.table[i] != 0 {
-			i = (i + 1) & mask
-		}
-		m.table[i] = uint32(n + 1)
+	i := m.hash(t.head, m.bytesOf(t.word)) & mask
+	for m.table[i].len != 0 {
+		i = (i + 1) & mask
 	}
+	m.table[i] = t
 }
 
-// hash mixes the head and, of a longer token, the rest of it.
-func hash(head [2]uint64, raw []byte) uint64 {
-	h := (head[0] ^ uint64(len(raw))*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>32 ^ head[1]) * 0x94d049bb133111eb
-	for i := len(head) * 8; i < len(raw); i++ {
-		h = (h ^ uint64(raw[i])) * 1099511628211
-	}
-	return h ^ h>>31
-}
-
-// sorted returns the terms in the order of their bytes.
+// sorted returns the terms that have a list in the order of their bytes.
 func (m *memtable) sorted() []uint32 {
-	order := make([]uint32, 0, len(m.terms))
-	for i := range m.terms {
-		for k := range m.lists {
-			m.settle(&m.lists[k][i])
-		}
-		if m.lists[0][i].docs+m.lists[1][i].docs > 0 {
-			order = append(order, uint32(i))
+	type row struct {
+		prefix uint64 // the first eight bytes, which settle most comparisons
+		term   uint32
+	}
+	rows := make([]row, 0, len(m.terms))
+	for n, w := range m.terms {
+		if m.lists[speech][n].doc != 0 || m.lists[work][n].doc != 0 {
+			var b [8]byte
+			copy(b[:], m.bytesOf(w))
+			rows = append(rows, row{binary.BigEndian.Uint64(b[:]), uint32(n)})
 		}
 	}
-	slices.SortFunc(order, func(a, b uint32) int { return slices.Compare(m.bytesOf(a), m.bytesOf(b)) })
+	slices.SortFunc(rows, func(a, b row) int {
+		if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
+			return c
+		}
+		return bytes.Compare(m.bytesOf(m.terms[a.term]), m.bytesOf(m.terms[b.term]))
+	})
+	order := make([]uint32, len(rows))
+	for i, r := range rows {
+		order[i] = r.term
+	}
 	return order
-}
-
-func (m *memtable) bytesOf(n uint32) []byte {
-	t := &m.terms[n]
-	return m.arena[t.at : t.at+uint32(t.len)]
 }

@@ -3,423 +3,293 @@ package postings
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 
 	"github.com/deja-node/deja/index/rank"
 	"github.com/deja-node/deja/index/record"
-	"github.com/deja-node/deja/index/shelf"
 )
 
-// Reader answers from one snapshot. It is safe for concurrent use.
-type Reader struct {
-	files   []*file
-	ids     []record.SessionID // sorted; the global ordinals
-	ordinal [][]uint32         // per file: ordinals within the file to global ones
-}
-
-// NewReader opens the view in a snapshot.
-func NewReader(snap *shelf.Snapshot) (*Reader, error) {
-	st := snap.State(Name)
-	if err := st.Newer(Name, version); err != nil {
-		return nil, err
-	}
-	r := &Reader{}
-	if st.Version != version {
-		return r, nil
-	}
-	files, err := snap.Files(Name)
-	if err != nil {
-		return nil, err
-	}
-	for _, sf := range files {
-		f, err := openFile(sf)
-		if err != nil {
-			return nil, err
-		}
-		r.files = append(r.files, f)
-	}
-	r.ids, r.ordinal, err = unite(r.files)
-	return r, err
-}
-
-// Request is what a search looks for.
-type Request struct {
-	Terms []string // stems, each once
-	// Roles are looked at; none means speech.
-	Roles []record.Role
-	// Keep filters sessions before they are scored; nil keeps all.
-	Keep func(record.SessionID) bool
-	// Dead hides entries; nil hides none.
-	Dead  func(record.Pos) bool
-	Limit int // candidates to return
-}
-
-// Candidate is one session that holds some of the words.
-type Candidate struct {
-	Session record.SessionID
-	Score   rank.Score
-	Matched int       // words of the query that stand in it
-	Turns   int       // turns that hold any
-	User    int       // of those, the user's
-	Best    []TurnHit // the best turns, best first
-}
-
-// TurnHit is a turn that holds words of the query.
-type TurnHit struct {
-	Pos   record.Pos
-	Score float64
-}
-
-// Found is the outcome of a search.
-type Found struct {
-	Candidates []Candidate
-	Total      int // sessions that hold any of the words
-	DF         []int
-	Sessions   int // all that there are
-}
-
-const bestTurns = 8
-
-// Search ranks the sessions that hold any of the words.
+// Search ranks the sessions that hold any of the terms. All of them are scored
+// in full, so that the ranking is that of the recipe and depends on nothing
+// but the entries.
 func (r *Reader) Search(ctx context.Context, q Request) (Found, error) {
-	s := &search{r: r, q: q, roles: roleSet(q.Roles)}
-	if err := s.collect(ctx); err != nil {
-		return Found{}, err
-	}
-	return s.rank(ctx)
-}
-
-// roleSet says which roles are looked at.
-func roleSet(roles []record.Role) (set [256]bool) {
-	if len(roles) == 0 {
-		for n := range set {
-			set[n] = isSpeech(uint8(n))
-		}
-		return set
-	}
-	for _, r := range roles {
-		if n, ok := roleNumbers[r]; ok && n != roleNone {
-			set[n] = true
-		}
-		if r == record.RoleUser {
-			set[roleNote] = true
-		}
-	}
-	return set
-}
-
-// search is the state of one Search.
-type search struct {
-	r     *Reader
-	q     Request
-	roles [256]bool
-	hits  []hit // every (turn, word), in the order of files and docs within a word
-	df    []int // sessions that hold a word
-	sizes []float64
-	kept  map[uint32]bool // what Keep said of a session
-}
-
-// hit is one word in one turn.
-type hit struct {
-	session uint32 // global ordinal
-	file    uint16
-	term    uint16
-	doc     uint32
-	tf      uint32
-	size    uint32
-	user    bool
-}
-
-// collect gathers the turns that hold each word.
-func (s *search) collect(ctx context.Context) error {
-	s.df = make([]int, len(s.q.Terms))
-	s.kept = map[uint32]bool{}
-	lists := s.listsOf()
-	for t, term := range s.q.Terms {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		seen := map[uint32]bool{}
-		for n, f := range s.r.files {
-			found, ok, err := f.lookup([]byte(term))
-			if err != nil {
-				return err
-			}
-			if !ok {
+	s := newSearch(r, q)
+	for i := range r.parts {
+		for k := range kinds {
+			if !s.wanted[k] {
 				continue
 			}
-			for k := range found {
-				if !lists[k] {
+			if err := ctx.Err(); err != nil {
+				return Found{}, context.Cause(ctx)
+			}
+			if err := s.collect(i, k); err != nil {
+				return Found{}, err
+			}
+		}
+	}
+	return s.rank(), nil
+}
+
+// search is the state of one Search. Its slices are indexed by session, turn or
+// term; a turn is one that holds a term.
+type search struct {
+	r      *Reader
+	q      Request
+	roles  [roles]bool
+	wanted [kinds]bool
+
+	turns    []turn // in the order of the files, kinds and docs
+	words    []wordHit
+	keep     []int8     // of each session: 0 not asked, 1 yes, -1 no
+	holders  [][]uint64 // for each term, the set of sessions that hold it
+	inTurns  []int
+	sessions int
+	inKinds  total
+}
+
+// turn is one turn that holds terms: words[first:] up to those of the next.
+type turn struct {
+	doc
+	n     uint32 // within the file
+	file  uint16
+	kind  uint8
+	first uint32
+	last  uint32
+}
+
+type wordHit struct {
+	term uint32
+	tf   uint32
+}
+
+func newSearch(r *Reader, q Request) *search {
+	s := &search{r: r, q: q, keep: make([]int8, len(r.sessions)), inTurns: make([]int, len(q.Terms))}
+	for n := range s.roles {
+		role := roleNames[n]
+		switch {
+		case n == roleNone:
+		case len(q.Roles) == 0:
+			s.roles[n] = kindOf(uint8(n)) == speech
+		default:
+			s.roles[n] = role != "" && slices.Contains(q.Roles, role)
+		}
+		if s.roles[n] {
+			s.wanted[kindOf(uint8(n))] = true
+		}
+	}
+	for range q.Terms {
+		s.holders = append(s.holders, make([]uint64, (len(r.sessions)+63)/64))
+	}
+	for k, on := range s.wanted {
+		if on {
+			s.inKinds.turns += r.total[k].turns
+			s.inKinds.tokens += r.total[k].tokens
+		}
+	}
+	for n := range r.sessions {
+		if s.size(uint32(n)) > 0 {
+			s.inKinds.sessions++
+		}
+	}
+	return s
+}
+
+// size is how many tokens of the wanted kinds a session has.
+func (s *search) size(session uint32) uint64 {
+	n := uint64(0)
+	for k, on := range s.wanted {
+		if on {
+			n += s.r.tokens[k][session]
+		}
+	}
+	return n
+}
+
+// cursor is the list of one term.
+type cursor struct {
+	postings
+	term uint32
+}
+
+// collect gathers the turns of one kind in one file: it walks the lists of all
+// terms together, doc by doc.
+func (s *search) collect(file, kind int) error {
+	p := &s.r.parts[file]
+	var cursors []*cursor
+	for n, term := range s.q.Terms {
+		lists, err := p.lookup([]byte(term))
+		if err != nil {
+			return err
+		}
+		list, err := p.postings(lists[kind])
+		if err != nil {
+			return err
+		}
+		c := &cursor{list, uint32(n)}
+		if c.advance() {
+			cursors = append(cursors, c)
+		} else if c.err != nil {
+			return c.err
+		}
+	}
+	alive := s.alive(p)
+	for len(cursors) > 0 {
+		n := cursors[0].doc
+		for _, c := range cursors[1:] {
+			n = min(n, c.doc)
+		}
+		t := turn{n: n, file: uint16(file), kind: uint8(kind), first: uint32(len(s.words))}
+		rest := cursors[:0]
+		for _, c := range cursors {
+			if c.doc == n {
+				s.words = append(s.words, wordHit{c.term, c.tf})
+				if !c.advance() {
+					if c.err != nil {
+						return c.err
+					}
 					continue
 				}
-				if err := s.take(f, n, t, found[k], seen); err != nil {
-					return err
-				}
 			}
+			rest = append(rest, c)
 		}
-		s.df[t] = len(seen)
-	}
-	return nil
-}
-
-// listsOf says which of the two lists hold roles that are looked at.
-func (s *search) listsOf() (lists [2]bool) {
-	for n, on := range s.roles {
-		if on && isWork(uint8(n)) {
-			lists[1] = true
-		} else if on {
-			lists[0] = true
-		}
-	}
-	return lists
-}
-
-func (s *search) take(f *file, n, t int, list span, seen map[uint32]bool) error {
-	p, err := f.pairs(list)
-	if err != nil {
-		return err
-	}
-	for p.next() {
-		d, err := f.doc(p.doc)
-		if err != nil {
+		cursors = rest
+		if err := s.take(p, t, alive); err != nil {
 			return err
 		}
-		if d.session == noSession || !s.roles[d.role] {
-			continue
-		}
-		g := s.r.ordinal[n][d.session]
-		seen[g] = true
-		if !s.keep(g) || s.q.Dead != nil && s.q.Dead(f.pos(p.doc)) {
-			continue
-		}
-		s.hits = append(s.hits, hit{
-			session: g, file: uint16(n), term: uint16(t), doc: p.doc, tf: p.tf, size: d.size,
-			user: d.role == roleUser || d.role == roleNote,
-		})
-	}
-	return p.err
-}
-
-func (s *search) keep(g uint32) bool {
-	if s.q.Keep == nil {
-		return true
-	}
-	on, known := s.kept[g]
-	if !known {
-		on = s.q.Keep(s.r.ids[g])
-		s.kept[g] = on
-	}
-	return on
-}
-
-// rank scores the sessions: all by the whole session first, the best of them
-// by their turns and windows too.
-func (s *search) rank(ctx context.Context) (Found, error) {
-	sizes, average, turn, err := s.r.measure(s.roles)
-	if err != nil {
-		return Found{}, err
-	}
-	out := Found{DF: s.df, Sessions: len(s.r.ids)}
-	slices.SortFunc(s.hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.file, b.file), cmp.Compare(a.doc, b.doc), cmp.Compare(a.term, b.term))
-	})
-	idf := make([]float64, len(s.df))
-	for t, df := range s.df {
-		idf[t] = rank.IDF(df, len(s.r.ids))
-	}
-	type scored struct {
-		hits  []hit
-		score float64
-	}
-	var all []scored
-	for from := 0; from < len(s.hits); {
-		to := from
-		for to < len(s.hits) && s.hits[to].session == s.hits[from].session {
-			to++
-		}
-		run := s.hits[from:to]
-		all = append(all, scored{run, sessionScore(run, idf, float64(sizes[run[0].session]), average)})
-		from = to
-	}
-	out.Total = len(all)
-	slices.SortFunc(all, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(s.r.ids[a.hits[0].session], s.r.ids[b.hits[0].session]))
-	})
-	// A session whose words are spread thin can rise by one good turn, but
-	// not from arbitrarily far: the turns of four times the limit are read.
-	for _, c := range all[:min(len(all), max(4*s.q.Limit, 100))] {
-		cand, err := s.candidate(c.hits, c.score, idf, turn)
-		if err != nil {
-			return Found{}, err
-		}
-		out.Candidates = append(out.Candidates, cand)
-	}
-	slices.SortStableFunc(out.Candidates, func(a, b Candidate) int { return cmp.Compare(b.Score.Total(), a.Score.Total()) })
-	out.Candidates = out.Candidates[:min(len(out.Candidates), s.q.Limit)]
-	return out, ctx.Err()
-}
-
-// sessionScore is BM25 with the session as the text.
-func sessionScore(hits []hit, idf []float64, size, average float64) float64 {
-	tf := make([]float64, len(idf))
-	for _, h := range hits {
-		tf[h.term] += float64(h.tf)
-	}
-	t := 0.0
-	for i, n := range tf {
-		t += rank.BM25(idf[i], n, size, average, rank.BSession)
-	}
-	return t
-}
-
-// measure sums the sizes of the sessions over the roles that are looked at,
-// and gives the average of a session and of a turn.
-func (r *Reader) measure(roles [256]bool) (sizes []uint32, session, turn float64, err error) {
-	sizes = make([]uint32, len(r.ids))
-	var total, turns float64
-	for n, f := range r.files {
-		raw, err := f.table.All()
-		if err != nil {
-			return nil, 0, 0, err
-		}
-		for ; len(raw) >= docSize; raw = raw[docSize:] {
-			d := parseDoc(raw)
-			if d.session == noSession || !roles[d.role] {
-				continue
-			}
-			if int(d.session) >= len(r.ordinal[n]) {
-				return nil, 0, 0, corrupt(f.f, "doc of no session")
-			}
-			sizes[r.ordinal[n][d.session]] += d.size
-			total += float64(d.size)
-			turns++
-		}
-	}
-	return sizes, total / max(float64(len(r.ids)), 1), total / max(turns, 1), nil
-}
-
-// candidate scores a session by its best turn and its best window of adjacent
-// turns, besides the whole.
-func (s *search) candidate(hits []hit, whole float64, idf []float64, average float64) (Candidate, error) {
-	c := Candidate{Session: s.r.ids[hits[0].session]}
-	c.Score.Add("session", whole)
-	turns := s.turnsOf(hits, idf, average)
-	c.Turns = len(turns)
-	words := map[uint16]bool{}
-	for _, h := range hits {
-		words[h.term] = true
-	}
-	c.Matched = len(words)
-	best := slices.Clone(turns)
-	slices.SortStableFunc(best, func(a, b turnScore) int { return cmp.Compare(b.score, a.score) })
-	for _, t := range best[:min(len(best), bestTurns)] {
-		c.Best = append(c.Best, TurnHit{Pos: s.r.files[t.file].pos(t.doc), Score: t.score})
-	}
-	for _, t := range turns {
-		if t.user {
-			c.User++
-		}
-	}
-	c.Score.Add("turn", rank.TurnWeight*best[0].score)
-	window, err := s.window(turns, idf, average)
-	if err != nil {
-		return c, err
-	}
-	c.Score.Add("window", window)
-	return c, nil
-}
-
-// turnScore is one turn with its words.
-type turnScore struct {
-	file  uint16
-	doc   uint32
-	size  uint32
-	user  bool
-	hits  []hit
-	score float64
-	place int // among the session's turns of the roles that are looked at
-}
-
-func (s *search) turnsOf(hits []hit, idf []float64, average float64) []turnScore {
-	var turns []turnScore
-	for from := 0; from < len(hits); {
-		to := from
-		t := turnScore{file: hits[from].file, doc: hits[from].doc, size: hits[from].size, user: hits[from].user}
-		for to < len(hits) && hits[to].file == t.file && hits[to].doc == t.doc {
-			t.score += rank.BM25(idf[hits[to].term], float64(hits[to].tf), float64(t.size), average, rank.BTurn)
-			to++
-		}
-		t.hits = hits[from:to]
-		turns = append(turns, t)
-		from = to
-	}
-	return turns
-}
-
-// window is BM25 over the best run of adjacent turns.
-func (s *search) window(turns []turnScore, idf []float64, average float64) (float64, error) {
-	if err := s.places(turns); err != nil {
-		return 0, err
-	}
-	best := 0.0
-	tf := make([]float64, len(idf))
-	for from := range turns {
-		clear(tf)
-		size := 0.0
-		for to := from; to < len(turns) && turns[to].place-turns[from].place < rank.Window; to++ {
-			size += float64(turns[to].size)
-			for _, h := range turns[to].hits {
-				tf[h.term] += float64(h.tf)
-			}
-		}
-		score := 0.0
-		for i, n := range tf {
-			score += rank.BM25(idf[i], n, size, rank.Window*average, rank.BTurn)
-		}
-		best = max(best, score)
-	}
-	return best, nil
-}
-
-// places numbers the turns among all turns of their session that are looked
-// at, so that windows are of adjacent turns and not of adjacent hits.
-func (s *search) places(turns []turnScore) error {
-	place := 0
-	for i := range turns {
-		if i > 0 {
-			a, b := &turns[i-1], &turns[i]
-			step := 1
-			if a.file == b.file {
-				n, err := s.between(int(a.file), a.doc, b.doc)
-				if err != nil {
-					return err
-				}
-				step += n
-			}
-			place += step
-		}
-		turns[i].place = place
 	}
 	return nil
 }
 
-// between counts turns of the same session that lie between two docs, up to
-// what tells a window apart.
-func (s *search) between(n int, from, to uint32) (int, error) {
-	f := s.r.files[n]
-	first, err := f.doc(from)
-	if err != nil {
-		return 0, err
+// take keeps a turn if it is one that may be found.
+func (s *search) take(p *part, t turn, alive func(uint32) bool) error {
+	var err error
+	if t.doc, err = p.doc(t.n); err != nil {
+		return err
 	}
-	count := 0
-	for d := from + 1; d < to && count < rank.Window; d++ {
-		x, err := f.doc(d)
-		if err != nil {
-			return 0, err
+	if t.thread == noThread || kindOf(t.role) != int(t.kind) {
+		return corrupt(p.f, "list of another kind")
+	}
+	t.last = uint32(len(s.words))
+	kept := false
+	if s.roles[t.role] {
+		session := s.r.of[t.thread]
+		for _, w := range s.words[t.first:] {
+			s.inTurns[w.term]++
+			s.holders[w.term][session/64] |= 1 << (session % 64)
 		}
-		if x.session == first.session && s.roles[x.role] {
-			count++
+		kept = s.keeps(session) && (alive == nil || alive(t.n))
+	}
+	if kept {
+		s.turns = append(s.turns, t)
+	} else {
+		s.words = s.words[:t.first]
+	}
+	return nil
+}
+
+func (s *search) keeps(session uint32) bool {
+	if s.keep[session] == 0 {
+		s.keep[session] = 1
+		if s.q.Keep != nil && !s.q.Keep(s.r.sessions[session]) {
+			s.keep[session] = -1
 		}
 	}
-	return count, nil
+	return s.keep[session] > 0
+}
+
+// alive returns which docs of a file still count, nil for all. It is asked for
+// ascending docs.
+func (s *search) alive(p *part) func(doc uint32) bool {
+	if s.q.Dead == nil {
+		return nil
+	}
+	dead := make([]func(record.Seq) bool, len(p.file.streams))
+	some := false
+	for i, stream := range p.file.streams {
+		dead[i] = s.q.Dead(stream)
+		some = some || dead[i] != nil
+	}
+	if !some {
+		return nil
+	}
+	at := 0
+	return func(n uint32) bool {
+		for at+1 < len(p.starts) && p.starts[at+1] <= n {
+			at++
+		}
+		r := p.file.ranges[at]
+		f := dead[r.stream]
+		return f == nil || !f(r.first+record.Seq(n-p.starts[at]))
+	}
+}
+
+// byThread returns the turns in the order of their threads, and within one by
+// kind and place.
+func (s *search) byThread() []turn {
+	starts := make([]uint32, kinds*len(s.r.threads)+1)
+	for i := range s.turns {
+		starts[s.turns[i].run()+1]++
+	}
+	for i := 1; i < len(starts); i++ {
+		starts[i] += starts[i-1]
+	}
+	sorted := make([]turn, len(s.turns))
+	for _, t := range s.turns {
+		sorted[starts[t.run()]] = t
+		starts[t.run()]++
+	}
+	return sorted
+}
+
+// run numbers the turns of one kind in one thread: those that can stand side by side.
+func (t *turn) run() uint32 { return kinds*t.thread + uint32(t.kind) }
+
+// rank scores the sessions and returns the best.
+func (s *search) rank() Found {
+	found := Found{Sessions: s.inKinds.sessions, Turns: int(s.inKinds.turns), InTurns: s.inTurns}
+	for _, h := range s.holders {
+		n := 0
+		for _, w := range h {
+			n += bits.OnesCount64(w)
+		}
+		found.InSessions = append(found.InSessions, n)
+	}
+	sc := newScorer(s, found)
+	found.TurnSize = sc.turns.Average
+	var all []scored
+	turns := s.byThread()
+	for from := 0; from < len(turns); {
+		session := s.r.of[turns[from].thread]
+		to := from + 1
+		for to < len(turns) && s.r.of[turns[to].thread] == session {
+			to++
+		}
+		all = append(all, sc.score(session, turns[from:to]))
+		from = to
+	}
+	found.Total = len(all)
+	s.date(all)
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.total(), a.total()), cmp.Compare(a.session, b.session))
+	})
+	for _, c := range all[:min(len(all), max(s.q.Limit, 0))] {
+		found.Candidates = append(found.Candidates, sc.candidate(c))
+	}
+	return found
+}
+
+// date adds a share of the best score to sessions of the dates that the
+// question names.
+func (s *search) date(all []scored) {
+	if s.q.Fits == nil {
+		return
+	}
+	top := 0.0
+	for i := range all {
+		top = max(top, all[i].total())
+	}
+	for i := range all {
+		all[i].date = rank.DateWeight * top * min(max(s.q.Fits(s.r.sessions[all[i].session]), 0), 1)
+	}
 }

@@ -20,16 +20,18 @@ type View struct {
 	mem   *memtable
 }
 
-// Open continues the view from its state on the shelf. A state of another
-// version is where the caller resets it.
+// Open continues the view from its state on the shelf. A state of an older
+// version counts as none: Known is then empty, and the logs are folded again.
 func Open(sh *shelf.Shelf, st shelf.State) (*View, error) {
 	if err := st.Newer(Name, version); err != nil {
 		return nil, err
 	}
-	v := &View{sh: sh, state: st, known: record.Frontier{}, mem: newMemtable()}
+	v := &View{sh: sh}
 	if st.Version != version {
 		return v, v.Reset()
 	}
+	v.state, v.mem, v.known = st, newMemtable(), record.Frontier{}
+	v.state.Files = slices.Clone(st.Files)
 	for s, h := range st.Known {
 		v.known[s] = h
 	}
@@ -45,9 +47,10 @@ func (v *View) Version() int { return version }
 // Known implements journal.View.
 func (v *View) Known() record.Frontier { return v.known.Clone() }
 
-// Reset forgets everything; the next Flush publishes an empty view.
+// Reset implements journal.View. The state of the next Flush has nothing of
+// what was there before.
 func (v *View) Reset() error {
-	v.state = shelf.State{Version: version, Known: record.Frontier{}}
+	v.state = shelf.State{Version: version}
 	v.known = record.Frontier{}
 	v.mem = newMemtable()
 	return nil
@@ -59,42 +62,53 @@ func (v *View) Size() int { return v.mem.bytes() }
 // Apply implements journal.View.
 func (v *View) Apply(_ context.Context, s record.StreamID, from record.Seq, entries []record.Entry) error {
 	if want := v.known[s].Seq + 1; from != want {
-		return fmt.Errorf("postings: entry %d of %s where %d is next", from, s, want)
+		return fmt.Errorf("postings: entry %d of stream %s where %d is next", from, s, want)
 	}
 	if len(entries) == 0 {
 		return nil
 	}
+	n := v.mem.stream(s)
 	for i := range entries {
-		v.apply(s, &entries[i])
+		v.mem.entry(n, &entries[i])
 	}
-	v.mem.ranges = extend(v.mem.ranges, s, from, uint32(len(entries)))
+	v.mem.ranges = extend(v.mem.ranges, docRange{stream: n, count: uint32(len(entries)), first: from})
 	v.known[s] = record.Head{Seq: from + record.Seq(len(entries)) - 1}
 	return nil
 }
 
-func (v *View) apply(s record.StreamID, e *record.Entry) {
-	role := roleNumber(e)
-	if e.Kind != record.KindMsg && e.Kind != record.KindNote || role == roleNone {
-		v.mem.skip()
-		return
+// entry files one entry. Of an edit the path is searched, the first line, and
+// not the text that came and went.
+func (m *memtable) entry(stream uint32, e *record.Entry) {
+	role := uint8(roleNone)
+	switch e.Kind {
+	case record.KindMsg:
+		role = roleNumber(e.Role)
+	case record.KindNote:
+		role = roleNote
 	}
 	text := e.Text.String()
+	if role == roleNone || text == "" {
+		m.blank()
+		return
+	}
 	if role == roleEdit {
-		// The removed text is searched by nobody; the path is.
 		text, _, _ = strings.Cut(text, "\n")
 	}
-	v.mem.begin(isWork(role))
-	v.mem.text(text)
+	thread := m.thread(stream, e.Harness, e.Session)
+	m.begin(kindOf(role))
+	m.text(text)
 	if e.Note != nil {
+		m.text(e.Note.Title.String())
 		for _, tag := range e.Note.Tags {
-			v.mem.text(tag)
+			m.text(tag)
 		}
 	}
-	v.mem.end(record.SessionOf(s.Node, record.SessionKey{Harness: e.Harness, Native: e.Session}), role)
+	m.end(thread, role)
 }
 
-// Flush turns what is in memory into a file and merges what is due. It returns
-// the state to publish.
+// Flush turns what is in memory into a file, merges what is due, and returns
+// the state to publish. After an error nothing is lost: what was in memory is
+// still there, or in a file that the next Flush returns.
 func (v *View) Flush(ctx context.Context) (shelf.State, error) {
 	if len(v.mem.docs) > 0 {
 		ref, err := v.mem.flush(v.sh)
@@ -104,48 +118,44 @@ func (v *View) Flush(ctx context.Context) (shelf.State, error) {
 		v.state.Files = append(v.state.Files, ref)
 		v.mem = newMemtable()
 	}
-	for {
-		pick := shelf.PickMerge(v.state.Files)
-		if pick == nil {
-			break
-		}
-		if err := ctx.Err(); err != nil {
-			return shelf.State{}, err
-		}
-		if err := v.merge(pick); err != nil {
+	for pick := shelf.PickMerge(v.state.Files); pick != nil; pick = shelf.PickMerge(v.state.Files) {
+		if err := v.merge(ctx, pick[0], pick[len(pick)-1]+1); err != nil {
 			return shelf.State{}, err
 		}
 	}
-	v.state.Known = v.known.Clone()
-	return v.state, nil
+	st := v.state
+	st.Files = slices.Clone(st.Files)
+	st.Known = v.known.Clone()
+	return st, nil
 }
 
-// merge replaces the picked files, which are adjacent, by one.
-func (v *View) merge(pick []int) (err error) {
-	first, last := pick[0], pick[len(pick)-1]
-	old := slices.Clone(v.state.Files[first : last+1])
-	var files []*file
+// merge replaces some neighbouring files by one.
+func (v *View) merge(ctx context.Context, from, to int) (err error) {
+	old := slices.Clone(v.state.Files[from:to])
+	var held []*shelf.File
 	defer func() {
-		for _, f := range files {
-			err = errors.Join(err, v.sh.Release(f.f))
+		for _, f := range held {
+			err = errors.Join(err, v.sh.Release(f))
 		}
 	}()
+	files := make([]*file, 0, len(old))
 	for _, ref := range old {
 		sf, err := v.sh.Hold(ref)
 		if err != nil {
 			return err
 		}
+		held = append(held, sf)
 		f, err := openFile(sf)
 		if err != nil {
-			return errors.Join(err, v.sh.Release(sf))
+			return err
 		}
 		files = append(files, f)
 	}
-	ref, err := merge(v.sh, files)
+	ref, err := mergeFiles(ctx, v.sh, files)
 	if err != nil {
 		return err
 	}
-	v.state.Files = slices.Replace(v.state.Files, first, last+1, ref)
+	v.state.Files = slices.Replace(v.state.Files, from, to, ref)
 	for _, ref := range old {
 		err = errors.Join(err, v.sh.Discard(ref))
 	}

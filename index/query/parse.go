@@ -10,97 +10,105 @@ import (
 // Query is what a user asked, taken apart.
 type Query struct {
 	Text    string
-	Terms   []string // stems, each once, in the order of the text
-	Words   []string // all terms in the order of the text, for pairs
-	Phrases []string // quoted text, as typed
+	Terms   []string // what is looked for, each once, in the order of the text
+	Words   []string // every term in the order of the text, for what stands side by side
+	Phrases []Phrase // quoted text
 }
 
-// maxTerms bounds what one query costs; what a user types is far below it.
-const maxTerms = 64
+// Bounds of what one question costs; what a user types is far below them. A
+// pasted log counts with its beginning.
+const (
+	maxTerms   = 64
+	maxWords   = 256
+	maxPhrases = 8
+)
 
-// stop are words that say nothing about what is sought. They count only in a
-// query that has no other.
-var stop = map[string]bool{
-	"a": true, "an": true, "and": true, "are": true, "as": true, "at": true, "be": true, "but": true, "by": true, "can": true,
-	"did": true, "do": true, "does": true, "for": true, "from": true, "had": true, "has": true, "have": true, "how": true,
-	"i": true, "if": true, "in": true, "is": true, "it": true, "its": true, "me": true, "my": true, "not": true, "of": true,
-	"on": true, "or": true, "our": true, "so": true, "that": true, "the": true, "their": true, "them": true, "there": true,
-	"they": true, "this": true, "to": true, "us": true, "was": true, "we": true, "were": true, "what": true, "when": true,
-	"where": true, "which": true, "who": true, "why": true, "will": true, "with": true, "would": true, "you": true, "your": true,
+// Terms returns the terms of a text in order.
+func Terms(text string) []string {
+	var cut Tokenizer
+	var out []string
+	cut.Each(text, func(token []byte) { out = append(out, Stem(string(token))) })
+	return out
 }
 
-// Parse takes a query apart. Nothing in it is an operator but double quotes:
-// whatever a user pastes is words.
+// Parse takes a question apart. Nothing in it is an operator but double
+// quotes: whatever a user pastes is words.
 func Parse(text string) Query {
-	q := Query{Text: text}
+	q := Query{Text: text, Phrases: phrases(text)}
 	var plain, common []string
+	seen := map[string]bool{}
 	var cut Tokenizer
 	cut.Each(text, func(token []byte) {
+		if len(q.Words) == maxWords {
+			return
+		}
 		word := string(token)
 		term := Stem(word)
 		q.Words = append(q.Words, term)
-		if stop[word] {
+		switch {
+		case seen[term]:
+		case isCommon(word):
 			common = append(common, term)
-		} else {
+		default:
 			plain = append(plain, term)
 		}
+		seen[term] = true
 	})
 	if len(plain) == 0 {
 		plain = common
 	}
-	seen := map[string]bool{}
-	for _, t := range plain {
-		if !seen[t] && len(q.Terms) < maxTerms {
-			seen[t] = true
-			q.Terms = append(q.Terms, t)
-		}
-	}
-	q.Phrases = phrases(text)
+	q.Terms = plain[:min(len(plain), maxTerms)]
 	return q
 }
 
-// phrases finds quoted text. A quote without its end is no quote.
-func phrases(text string) []string {
-	var out []string
-	for {
-		_, rest, ok := strings.Cut(text, `"`)
-		if !ok {
-			return out
-		}
-		inside, after, ok := strings.Cut(rest, `"`)
-		if !ok {
-			return out
-		}
-		if p := strings.TrimSpace(inside); p != "" {
-			out = append(out, p)
-		}
-		text = after
+// isCommon reports whether a word says nothing about what is sought. Such
+// words count only in a question that has no others.
+func isCommon(word string) bool {
+	switch word {
+	case "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does",
+		"doing", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its",
+		"may", "me", "might", "my", "no", "not", "of", "on", "or", "our", "out", "she", "should", "so", "some", "that", "the", "their",
+		"them", "then", "there", "these", "they", "this", "those", "to", "us", "was", "we", "were", "what", "when", "where", "which",
+		"who", "whom", "whose", "why", "will", "with", "would", "you", "your":
+		return true
 	}
+	return false
 }
 
-// HasPhrase reports whether a text holds a phrase word for word, whatever the
-// case and the white space between the words.
-func HasPhrase(text, phrase string) bool {
-	return strings.Contains(fold(text), fold(phrase))
-}
-
-func fold(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
-
-// ParseSince reads how far back to look: 30d, 12h, 2w, 90m or a date.
+// ParseSince reads how far back to look: 30d, 12h, 2w, 90m, a date or a moment.
 func ParseSince(s string, now time.Time) (time.Time, error) {
 	s = strings.TrimSpace(s)
-	units := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
-	if n := len(s); n > 1 {
-		if unit, ok := units[s[n-1]]; ok {
-			if v, err := strconv.Atoi(s[:n-1]); err == nil && v >= 0 && v <= 1e6 {
-				return now.Add(-time.Duration(v) * unit), nil
-			}
-		}
+	if t, ok := parseSpan(s, now); ok {
+		return t, nil
 	}
-	for _, form := range []string{"2006-01-02", time.RFC3339, "2006-01-02 15:04"} {
+	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04", time.RFC3339} {
 		if t, err := time.ParseInLocation(form, s, now.Location()); err == nil {
 			return t, nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("%.40q is neither a span like 30d, 12h or 2w nor a date like 2026-01-31", s)
+}
+
+// maxSpan bounds the number of a span, so that it fits a time.Duration.
+const maxSpan = 10_000
+
+func parseSpan(s string, now time.Time) (time.Time, bool) {
+	if s == "" {
+		return time.Time{}, false
+	}
+	n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
+	if err != nil || n > maxSpan {
+		return time.Time{}, false
+	}
+	switch s[len(s)-1] {
+	case 'm':
+		return now.Add(-time.Duration(n) * time.Minute), true
+	case 'h':
+		return now.Add(-time.Duration(n) * time.Hour), true
+	case 'd':
+		return now.AddDate(0, 0, -int(n)), true
+	case 'w':
+		return now.AddDate(0, 0, -7*int(n)), true
+	}
+	return time.Time{}, false
 }
