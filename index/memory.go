@@ -85,6 +85,9 @@ func (m *Memory) session(s catalog.Session) Session {
 		Started: s.Started, Updated: s.Updated, Messages: s.Turns, Gone: s.Gone, key: s.ID,
 	}
 	out.Origin = m.origin(s.Node)
+	if origin, native, ok := claimed(s); ok {
+		out.Native, out.Origin = native, Origin{Name: origin + " (claimed)"}
+	}
 	return out
 }
 
@@ -111,7 +114,7 @@ func (m *Memory) origin(n record.NodeID) Origin {
 func (m *Memory) admits(s catalog.Session, f Filter, surface policy.Level) bool {
 	switch {
 	case s.Turns == 0,
-		m.opt.Policy.Inject(s.Node) < surface,
+		m.level(s) < surface,
 		f.Harness != "" && s.Key.Harness != f.Harness,
 		f.Project != "" && !strings.Contains(strings.ToLower(s.Project), strings.ToLower(f.Project)),
 		!f.Since.IsZero() && s.Updated.Before(f.Since),
@@ -140,6 +143,9 @@ func (m *Memory) Last(f Filter, limit int, surface policy.Level) ([]Session, int
 
 // hides reports whether policy can keep any session from a surface.
 func (m *Memory) hides(surface policy.Level) bool {
+	if surface > importedLevel {
+		return true
+	}
 	for s := range m.snap.State(catalog.Name).Known {
 		if m.opt.Policy.Inject(s.Node) < surface {
 			return true
@@ -166,7 +172,7 @@ func (m *Memory) Find(selector string) (Session, error) {
 	if err != nil {
 		return Session{}, damaged(err)
 	}
-	found = slices.DeleteFunc(found, func(s catalog.Session) bool { return m.opt.Policy.Inject(s.Node) < policy.Search })
+	found = slices.DeleteFunc(found, func(s catalog.Session) bool { return m.level(s) < policy.Search })
 	switch len(found) {
 	case 0:
 		return Session{}, fmt.Errorf("%.60q: %w", selector, ErrNoSession)
@@ -266,4 +272,38 @@ func (m *Memory) Overview() (Overview, error) {
 		return false
 	}}, 0)
 	return out, damaged(err)
+}
+
+// Verify compares every byte of the views with its checksum.
+func (m *Memory) Verify() error {
+	for _, view := range m.snap.Views() {
+		files, err := m.snap.Files(view)
+		if err != nil {
+			continue // a view of another version, which this one does not read
+		}
+		for _, f := range files {
+			if err := f.Verify(); err != nil {
+				return damaged(err)
+			}
+		}
+	}
+	return nil
+}
+
+// VerifyLog looks for damage in the log and describes each; deep verifies
+// every byte.
+func VerifyLog(ctx context.Context, opt Options, deep bool) ([]string, error) {
+	log, err := opt.openLog()
+	if err != nil {
+		return nil, err
+	}
+	found, err := log.Verify(ctx, deep)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range found {
+		out = append(out, d.String())
+	}
+	return out, nil
 }

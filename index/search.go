@@ -49,7 +49,7 @@ func (m *Memory) Search(ctx context.Context, r Request) (Answer, error) {
 		s.only = one.key
 	}
 	found, err := m.post.Search(ctx, postings.Request{
-		Terms: q.Terms, Roles: r.Filter.Roles, Keep: s.keep, Dead: s.dead(), Limit: max(2*r.Limit, reranked),
+		Terms: q.Terms, Roles: r.Filter.Roles, Keep: s.keep, Dead: s.dead(), Fits: s.fits(), Limit: max(2*r.Limit, reranked),
 	})
 	if err == nil {
 		err = s.err
@@ -88,6 +88,7 @@ type searching struct {
 	seen     map[record.SessionID]catalog.Session
 	texts    map[record.Pos]record.Entry
 	weights  map[string]float64
+	pairs    *rank.Pairs
 	withheld int
 	err      error // of a question that cannot return one
 }
@@ -109,26 +110,44 @@ func (s *searching) keep(id record.SessionID) bool {
 	if s.m.admits(c, s.r.Filter, s.r.Surface) {
 		return true
 	}
-	if s.m.opt.Policy.Inject(c.Node) < s.r.Surface {
+	if s.m.level(c) < s.r.Surface {
 		s.withheld++
 	}
 	return false
 }
 
 // dead hides superseded entries, at no cost when there are none.
-func (s *searching) dead() func(record.Pos) bool {
+func (s *searching) dead() func(record.StreamID) func(record.Seq) bool {
 	if !s.m.cat.HasDrops() {
 		return nil
 	}
-	return s.m.cat.Superseded
+	return func(stream record.StreamID) func(record.Seq) bool {
+		return func(seq record.Seq) bool { return s.m.cat.Superseded(record.Pos{Stream: stream, Seq: seq}) }
+	}
+}
+
+// fits says how well a session fits the dates that the question names.
+func (s *searching) fits() func(record.SessionID) float64 {
+	dates := query.Dates(s.r.Text, s.m.opt.Now())
+	if len(dates) == 0 {
+		return nil
+	}
+	return func(id record.SessionID) float64 {
+		best := 0.0
+		for _, d := range dates {
+			best = max(best, d.Fit(s.seen[id].Started, s.seen[id].Updated))
+		}
+		return best
+	}
 }
 
 // weigh gives every word its weight.
 func (s *searching) weigh(f postings.Found) {
-	s.weights = make(map[string]float64, len(f.DF))
+	s.weights = make(map[string]float64, len(s.q.Terms))
 	for i, t := range s.q.Terms {
-		s.weights[t] = rank.IDF(f.DF[i], f.Sessions)
+		s.weights[t] = f.Weight(i)
 	}
+	s.pairs = rank.NewPairs(s.q.Words, s.weight, f.TurnSize)
 }
 
 func (s *searching) weight(term string) float64 { return s.weights[term] }
@@ -161,9 +180,10 @@ func (s *searching) rank(ctx context.Context, f postings.Found) ([]hit, error) {
 				continue
 			}
 		}
-		h.score.Scale("user", rank.User(c.User, c.Turns))
-		h.score.Scale("title", rank.Title(s.inTitle(h.session.Title), len(s.q.Terms)))
-		h.score.Scale("freshness", rank.Freshness(h.session.Updated, s.m.opt.Now()))
+		rank.Signals{
+			User: float64(c.User) / float64(max(c.Turns, 1)), Title: s.inTitle(h.session.Title),
+			Updated: h.session.Updated, Now: s.m.opt.Now(),
+		}.Apply(&h.score)
 		if s.r.Near != "" && h.session.Project == s.r.Near {
 			h.score.Scale("project", nearBound)
 		}
@@ -193,11 +213,11 @@ func (s *searching) read(h *hit) (bool, error) {
 			h.first = e.CID()
 		}
 		if i < 3 {
-			pairs = max(pairs, rank.Pairs(s.q.Words, termsOf(text), s.weight))
+			pairs = max(pairs, s.pairs.Best(text))
 		}
 		phrases = phrases || s.holdsPhrases(text)
 	}
-	h.score.Add("pairs", rank.PairsWeight*pairs)
+	h.score.Add(rank.PartPairs, rank.PairsWeight*pairs)
 	if !phrases {
 		return s.anyPhrase(h)
 	}
@@ -206,7 +226,7 @@ func (s *searching) read(h *hit) (bool, error) {
 
 func (s *searching) holdsPhrases(text string) bool {
 	for _, p := range s.q.Phrases {
-		if !query.HasPhrase(text, p) {
+		if !p.In(text) {
 			return false
 		}
 	}
@@ -228,7 +248,7 @@ func (s *searching) anyPhrase(h *hit) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		missing = slices.DeleteFunc(missing, func(p string) bool { return query.HasPhrase(e.Text.String(), p) })
+		missing = slices.DeleteFunc(missing, func(p query.Phrase) bool { return p.In(e.Text.String()) })
 		if len(missing) == 0 {
 			h.best = append([]postings.TurnHit{{Pos: t.Pos}}, h.best...)
 			return true, nil
@@ -257,24 +277,17 @@ func (s *searching) entry(p record.Pos) (record.Entry, error) {
 	return e, nil
 }
 
-// maxPairText bounds the text that pairs of words are looked for in.
-const maxPairText = 32 << 10
-
-func termsOf(text string) []string {
-	var out []string
-	var cut query.Tokenizer
-	cut.Each(text[:min(len(text), maxPairText)], func(token []byte) { out = append(out, query.Stem(string(token))) })
-	return out
-}
-
-func (s *searching) inTitle(title string) int {
-	seen := map[string]bool{}
-	for _, t := range termsOf(title) {
-		if s.weights[t] > 0 {
-			seen[t] = true
+// inTitle is how much of the weight of the question stands in a title.
+func (s *searching) inTitle(title string) float64 {
+	met, all := 0.0, 0.0
+	in := query.Terms(title)
+	for _, t := range s.q.Terms {
+		all += s.weights[t]
+		if slices.Contains(in, t) {
+			met += s.weights[t]
 		}
 	}
-	return len(seen)
+	return met / max(all, 1e-9)
 }
 
 // collapse joins copies of one session on several machines into one hit: the

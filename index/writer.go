@@ -115,6 +115,8 @@ func (w *Writer) loadViews() error {
 // both folds entries into the views that stand at the same place in the log.
 type both struct{ w *Writer }
 
+var _ journal.View = both{}
+
 func (b both) Name() string           { return "views" }
 func (b both) Version() int           { return 1 }
 func (b both) Known() record.Frontier { return b.w.cat.Known() }
@@ -253,7 +255,13 @@ func (w *Writer) Close() error {
 }
 
 // TakeRedactions returns how many secrets were replaced since the last call.
-func (w *Writer) TakeRedactions() int { return w.scrub.Take() }
+func (w *Writer) TakeRedactions() int {
+	total := 0
+	for _, n := range w.scrub.Take() {
+		total += n
+	}
+	return total
+}
 
 // Scrub is the scrubber of this writer as a function.
 func (w *Writer) Scrub(s string) string { return w.scrub.Scrub(s).String() }
