@@ -1,17 +1,19 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/deja-node/deja/index/policy"
-	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/index/vfs"
 	"github.com/deja-node/deja/node/config"
+	"github.com/deja-node/deja/peers"
 )
 
 // Host is what a node is handed by the process it runs in.
@@ -21,7 +23,12 @@ type Host struct {
 	Random  io.Reader
 	Log     *slog.Logger // narration for debugging; never the text of a session
 	Version string       // of the program, told to peers
-	PID     int          // of the process, told to whoever finds the lock held
+	User    string       // login name, for ssh
+	// Prompt asks the user for a passphrase; nil when nobody is there.
+	Prompt func(question string, secret bool) (string, error)
+	// Run starts a program that the user's own ssh configuration names.
+	Run func(ctx context.Context, command string) (io.ReadWriteCloser, error)
+	PID int // of the process, told to whoever finds the lock held
 }
 
 // Node is one machine's memory. It holds no lock and no open file between
@@ -33,6 +40,9 @@ type Node struct {
 	id   Identity
 
 	policy *policy.Policy
+
+	mu     sync.Mutex // guards cached
+	cached *peers.Book
 }
 
 // Open reads the node's identity and makes one at the first time.
@@ -60,20 +70,3 @@ func (n *Node) Config() config.Config { return n.cfg }
 var ErrNoRedact = errors.New("DEJA_NO_REDACT is set: an unredacted store never syncs")
 
 func (n *Node) stateDir() string { return filepath.ToSlash(n.cfg.StateDir()) }
-
-// groupOf is the policy group that the book of peers has a node in.
-func (n *Node) groupOf(record.NodeID) string { return "" }
-
-// nameOf is what this node calls another.
-func (n *Node) nameOf(record.NodeID) string { return "" }
-
-// HasPeers reports whether any peer is known.
-func (n *Node) HasPeers() bool { return false }
-
-// machine is the node that a name on the command line means.
-func (n *Node) machine(name string) (record.NodeID, error) {
-	if name == "local" || name == n.id.Name {
-		return n.id.Node, nil
-	}
-	return record.NodeID{}, fmt.Errorf("no machine is called %.60q", name)
-}

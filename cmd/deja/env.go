@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -25,9 +29,11 @@ type environ struct {
 	now            func() time.Time
 	random         io.Reader
 	pid            int
-	terminal       bool // stdout is a terminal
-	progress       bool // stderr is a terminal that may be redrawn
-	width          int  // columns of the terminal, 0 when stdout is none
+	user           string                                             // login name
+	prompt         func(question string, secret bool) (string, error) // nil when nobody is there
+	terminal       bool                                               // stdout is a terminal
+	progress       bool                                               // stderr is a terminal that may be redrawn
+	width          int                                                // columns of the terminal, 0 when stdout is none
 }
 
 func processEnv() environ {
@@ -57,11 +63,40 @@ func processEnv() environ {
 		now:      time.Now,
 		random:   rand.Reader,
 		pid:      os.Getpid(),
+		user:     userName(),
 		terminal: term.IsTerminal(int(os.Stdout.Fd())) && !dumb,
 		progress: term.IsTerminal(int(os.Stderr.Fd())) && !dumb,
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		e.prompt = promptUser
 	}
 	if e.terminal {
 		e.width = columns(os.Getenv("COLUMNS"), int(os.Stdout.Fd()))
 	}
 	return e
+}
+
+// userName is the login name, empty when the system does not tell.
+func userName() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// promptUser asks on the terminal; a secret is not echoed.
+func promptUser(question string, secret bool) (string, error) {
+	fmt.Fprintf(os.Stderr, "%s ", question)
+	if secret {
+		b, err := term.ReadPassword(int(os.Stdin.Fd()))
+		fmt.Fprintln(os.Stderr)
+		return string(b), err
+	}
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	return strings.TrimSpace(line), err
 }

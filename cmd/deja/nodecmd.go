@@ -14,7 +14,7 @@ func (a *app) nodeCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.nodeIDCommand())
+	cmd.AddCommand(a.nodeIDCommand(), a.nodeRunCommand())
 	return cmd
 }
 

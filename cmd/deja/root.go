@@ -26,7 +26,7 @@ func run(env environ) int {
 	defer stop()
 	a := &app{environ: env}
 	root := newRoot(a)
-	root.SetArgs(bareQuery(root, env.args))
+	root.SetArgs(bareQuery(env.args))
 	err := root.ExecuteContext(ctx)
 	if ctx.Err() != nil && err != nil && !errors.Is(err, errPartly) {
 		err = errors.New("interrupted")
@@ -45,13 +45,8 @@ logs with your other machines over SSH.`,
 		Example:       `  deja up`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -69,13 +64,27 @@ logs with your other machines over SSH.`,
 	return root
 }
 
+// unknownCommand refuses words that no command has, and suggests what may have
+// been meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := usagef("unknown command %q", args[0])
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		return withHint(err, "%s %s", cmd.CommandPath(), like[0])
+	}
+	return withHint(err, "%s --help", cmd.CommandPath())
+}
+
 // commands lists the commands in the order of the help.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.upCommand(), a.indexCommand(), a.searchCommand(), a.lastCommand(), a.showCommand(), a.rememberCommand(),
-		a.sourcesCommand(), a.nodeCommand(),
+		a.sourcesCommand(), a.doctorCommand(),
+		a.peerCommand(), a.syncCommand(), a.nodeCommand(), a.batchCommand(),
 		a.mcpCommand(), a.hookCommand(),
-		a.redactCommand(), a.versionCommand(),
+		a.redactCommand(), a.benchCommand(), a.versionCommand(),
 	}
 }
 
@@ -98,18 +107,12 @@ func checkUsage(c *cobra.Command) {
 // bareQuery turns `deja "connection pool"` and `deja -- word` into a search. A
 // single word without a space or quotes is never one: a mistyped or future
 // command must fail, not search.
-func bareQuery(root *cobra.Command, args []string) []string {
+func bareQuery(args []string) []string {
 	if len(args) > 1 && args[0] == "--" {
 		return append([]string{"search", "--"}, args[1:]...)
 	}
 	if len(args) == 1 && strings.ContainsAny(args[0], " \"") && !strings.HasPrefix(args[0], "-") {
 		return append([]string{"search", "--"}, args...)
-	}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		if _, _, err := root.Find(args[:1]); err != nil {
-			// cobra's own message names the suggestions; only its class changes.
-			root.RunE = func(*cobra.Command, []string) error { return usageError{err} }
-		}
 	}
 	return args
 }
@@ -120,7 +123,9 @@ func (a *app) open() (*node.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return node.Open(cfg, node.Host{Machine: a.machine, Now: a.now, Random: a.random, Version: version, PID: a.pid})
+	return node.Open(cfg, node.Host{
+		Machine: a.machine, Now: a.now, Random: a.random, Version: version, PID: a.pid, User: a.user, Prompt: a.prompt,
+	})
 }
 
 // printJSON writes one indented object to stdout.

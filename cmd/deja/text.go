@@ -34,7 +34,9 @@ func (a *app) note(format string, args ...any) {
 // line writes one line of results, clean of control characters and cut to the
 // terminal's width where there is a terminal.
 func (a *app) line(format string, args ...any) error {
-	_, err := fmt.Fprintln(a.stdout, fit(oneLine(fmt.Sprintf(format, args...)), a.width))
+	text := fmt.Sprintf(format, args...)
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	_, err := fmt.Fprintln(a.stdout, fit(indent+oneLine(text), a.width))
 	return err
 }
 
@@ -68,8 +70,11 @@ func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		return strconv.Itoa(n) + " " + stem + "ies"
+	switch {
+	case strings.HasSuffix(what, "y"):
+		return strconv.Itoa(n) + " " + strings.TrimSuffix(what, "y") + "ies"
+	case strings.HasSuffix(what, "ch"):
+		return strconv.Itoa(n) + " " + what + "es"
 	}
 	return strconv.Itoa(n) + " " + what + "s"
 }
@@ -127,3 +132,19 @@ func stamp(t time.Time) string {
 
 // or returns the first string that is not empty.
 func or(values ...string) string { return cmp.Or(values...) }
+
+// agoOr writes a time that may not have come yet.
+func agoOr(t *time.Time, a *app) string {
+	if t == nil {
+		return "never"
+	}
+	return ago(*t, a.now())
+}
+
+// known writes a number that may not be known.
+func known(n *uint64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return strconv.FormatUint(*n, 10)
+}

@@ -10,6 +10,7 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
+	var demo bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Set this machine up: index every history found, sync with known peers",
@@ -20,9 +21,13 @@ instead and leaves nothing behind.`,
 		Example: "  deja up",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if demo {
+				return a.demo(cmd.Context())
+			}
 			return a.up(cmd)
 		},
 	}
+	cmd.Flags().BoolVar(&demo, "demo", false, "show it on two throw-away nodes with sample history")
 	return cmd
 }
 
@@ -56,7 +61,14 @@ func (a *app) up(cmd *cobra.Command) error {
 		}
 	}
 	indexed := a.indexReport(rep, false)
+	synced, err := a.syncKnown(cmd, n)
+	if err != nil {
+		return err
+	}
 	a.nextSteps(n, sessions)
+	if synced != nil {
+		return synced
+	}
 	return indexed
 }
 

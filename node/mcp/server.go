@@ -44,8 +44,12 @@ const instructions = `deja remembers what coding agents did on this developer's 
 
 // Serve answers one client on a stream of JSON lines until it ends.
 func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, opt Options) error {
-	srv := newServer(opt)
-	err := srv.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+	return ServeOn(ctx, &sdk.IOTransport{Reader: in, Writer: out}, opt)
+}
+
+// ServeOn answers one client on any transport.
+func ServeOn(ctx context.Context, t sdk.Transport, opt Options) error {
+	err := newServer(opt).Run(ctx, t)
 	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
 		return nil
 	}
