@@ -17,9 +17,12 @@ import (
 
 // Accepted says what became of a batch.
 type Accepted struct {
-	Batch  *batch.Batch // a view of the bytes that were passed
-	Dup    bool         // the journal had it
-	Filled bool         // it fills a hole that damage had left
+	Batch *batch.Batch // a view of the bytes that were passed
+	// Entries are those of a batch that was appended, as reading it back gives
+	// them. They are valid until the next call.
+	Entries []record.Entry
+	Dup     bool // the journal had it
+	Filled  bool // it fills a hole that damage had left
 }
 
 // Accept verifies a batch of any stream and appends it if it is the next. One
@@ -54,12 +57,13 @@ func (w *Writer) Accept(ctx context.Context, raw []byte) (Accepted, error) {
 	if w.own != nil && a == w.own.appender && w.own.lines.Len() > 0 {
 		return acc, fmt.Errorf("own stream %s has entries after %d: %w", b.Stream, a.head.Seq, ErrMismatch)
 	}
-	if err := w.codec.Verify(b, pub); err != nil {
+	if w.entries, err = w.codec.VerifyEntries(w.entries[:0], b, pub); err != nil {
 		return acc, w.refuse(raw, fmt.Errorf("batch %d of %s: %w", b.First, b.Stream, err))
 	}
 	if b.Prev != a.head.Hash {
 		return acc, w.fork(a, a.head.Seq, b)
 	}
+	acc.Entries = w.entries
 	return acc, w.kill(a.append(b))
 }
 

@@ -45,6 +45,10 @@ func TestCopy(t *testing.T) {
 				t.Fatalf("batch %d while %d is next: dup %v", i, next, acc.Dup)
 			case i == next:
 				next++
+				want := readBack(t, acc.Batch)
+				if diff := cmp.Diff(want, acc.Entries, cmp.AllowUnexported(redact.Text{})); diff != "" {
+					t.Fatal(diff)
+				}
 			}
 			if rng.IntN(4) == 0 {
 				must(t, w.Commit(t.Context()))
@@ -84,6 +88,13 @@ func TestCopy(t *testing.T) {
 			t.Fatalf("card of %q", card.Name)
 		}
 	}
+}
+
+func readBack(t testing.TB, b *batch.Batch) []record.Entry {
+	t.Helper()
+	entries, err := new(batch.Codec).Entries(nil, b)
+	must(t, err)
+	return entries
 }
 
 func opened(t testing.TB, raw []byte) *batch.Batch {

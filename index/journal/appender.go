@@ -30,7 +30,7 @@ type appender struct {
 	marks []mark // batches of it that its index lacks
 	fresh bool   // the folder has a new name that is not durable
 
-	patches map[record.Seq][]byte // batches that wait to replace the stored one or to fill a hole
+	patches map[record.Seq]*batch.Batch // batches that wait to replace the stored one or to fill a hole
 }
 
 // tidy removes what a crash or a failed write left in the folder.

@@ -332,32 +332,39 @@ func TestStubFaults(t *testing.T) {
 	}
 }
 
-// TestReplace holds that withheld entries come back with another copy of their
-// batch, and that nothing else can take its place.
+// TestReplace holds that withheld entries come in with other copies of their
+// batch, that nothing stored is lost by it and nothing forgotten comes back,
+// and that no other batch can take its place.
 func TestReplace(t *testing.T) {
 	rng := dice(t)
 	origin, raws := foreignLog(t, rng, 40)
 	want := read(t, origin.journal(t))
-	stubbed := make([][]byte, len(raws))
 	var c batch.Codec
-	for i, raw := range raws {
+	// without makes a copy of a batch without every entry at one of the remainders.
+	without := func(raw []byte, remainders ...record.Seq) []byte {
 		out, _, err := c.Stub(nil, opened(t, raw), func(seq record.Seq, _ []byte) string {
-			if seq%3 == 0 {
+			if slices.Contains(remainders, seq%4) {
 				return record.Withheld
 			}
 			return ""
 		})
 		must(t, err)
-		stubbed[i] = out
+		return out
 	}
-	m := with(t, rng, origin, stubbed)
+	var some [][]byte
+	for _, raw := range raws {
+		some = append(some, without(raw, 0, 1, 2))
+	}
+	m := with(t, rng, origin, some)
 	w := m.writer(t)
-	for i, raw := range raws {
-		merged, _, err := c.Merge(nil, opened(t, stubbed[i]), opened(t, raw))
-		must(t, err)
-		must(t, w.Replace(t.Context(), merged))
+	_, err := w.Stub(t.Context(), []record.Range{{Stream: origin.opt.Own, From: 4, To: 4}}, record.Forgotten)
+	must(t, err)
+	for _, raw := range raws {
+		must(t, w.Replace(t.Context(), without(raw, 0, 2, 3)))
+		must(t, w.Replace(t.Context(), without(raw, 1, 3)))
 	}
 	must(t, w.Commit(t.Context()))
+	want[origin.opt.Own][3] = stubOf(want[origin.opt.Own][3])
 	if diff := cmp.Diff(want, read(t, m.journal(t))); diff != "" {
 		t.Fatal(diff)
 	}
@@ -365,7 +372,7 @@ func TestReplace(t *testing.T) {
 	twin.opt.Own, twin.opt.Key = origin.opt.Own, origin.opt.Key
 	tw := twin.writer(t)
 	e := record.Entry{Kind: record.KindMsg}
-	_, err := tw.Add(&e)
+	_, err = tw.Add(&e)
 	must(t, err)
 	must(t, tw.Seal(t.Context()))
 	must(t, tw.Close())

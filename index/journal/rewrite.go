@@ -20,9 +20,11 @@ import (
 // it a commit happens by itself.
 const maxPatched = 8 << 20
 
-// Replace takes another copy of a batch: of a stored one, with other entries
-// stubbed, or of one that was damaged and set aside. The header must be the
-// one that is stored, or fit between its neighbours. It holds from Commit on.
+// Replace takes from another copy of a stored batch the entries of which only
+// withheld stubs are stored, or takes a batch that was damaged and set aside.
+// Nothing that is stored is lost by it, and what was forgotten stays so. The
+// header must be the one that is stored, or fit between its neighbours. It
+// holds from Commit on.
 func (w *Writer) Replace(ctx context.Context, raw []byte) error {
 	if err := w.alive(ctx); err != nil {
 		return err
@@ -42,26 +44,37 @@ func (w *Writer) Replace(ctx context.Context, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	stored, err := w.stored(a, b.First)
-	switch {
-	case errors.Is(err, ErrNotFound):
+	stored, err := w.latest(a, b.First)
+	if errors.Is(err, ErrNotFound) {
 		if err := w.fits(a, b); err != nil {
 			return err
 		}
-	case err != nil:
-		return err
-	case stored.Hash != b.Hash:
-		return w.fork(a, b.First, b)
-	case bytes.Equal(stored.Raw, raw) && a.patches[b.First] == nil:
-		return nil
+		return w.patch(ctx, a, bytes.Clone(raw))
 	}
-	return w.patch(ctx, a, b.First, bytes.Clone(raw))
+	if err != nil {
+		return err
+	}
+	if stored.Hash != b.Hash {
+		return w.fork(a, b.First, b)
+	}
+	merged, filled, err := w.codec.Merge(nil, stored, b)
+	if err != nil || filled == 0 {
+		return err
+	}
+	return w.patch(ctx, a, merged)
 }
 
 // patch queues a batch to replace the stored one.
-func (w *Writer) patch(ctx context.Context, a *appender, first record.Seq, raw []byte) error {
-	w.patched += len(raw) - len(a.patches[first])
-	a.patches[first] = raw
+func (w *Writer) patch(ctx context.Context, a *appender, raw []byte) error {
+	b, err := batch.Open(raw)
+	if err != nil {
+		return err
+	}
+	if old := a.patches[b.First]; old != nil {
+		w.patched -= len(old.Raw)
+	}
+	w.patched += len(raw)
+	a.patches[b.First] = b
 	if w.patched < maxPatched {
 		return nil
 	}
@@ -103,11 +116,7 @@ func (w *Writer) fits(a *appender, b *batch.Batch) error {
 
 // latest is stored, with batches that wait to be written.
 func (w *Writer) latest(a *appender, seq record.Seq) (*batch.Batch, error) {
-	for _, raw := range a.patches {
-		b, err := batch.Open(raw)
-		if err != nil {
-			return nil, err
-		}
+	for _, b := range a.patches {
 		if b.First <= seq && seq <= b.Last() {
 			return b, nil
 		}
@@ -176,7 +185,7 @@ func (w *Writer) stubStream(ctx context.Context, s record.StreamID, ranges []rec
 				return changed, err
 			}
 			if n > 0 {
-				if err := w.patch(ctx, a, b.First, raw); err != nil {
+				if err := w.patch(ctx, a, raw); err != nil {
 					return changed, err
 				}
 			}
@@ -194,7 +203,7 @@ func (w *Writer) applyPatches(ctx context.Context) error {
 			if err := w.rewrite(ctx, a, a.patches, nil); err != nil {
 				return err
 			}
-			a.patches = map[record.Seq][]byte{}
+			clear(a.patches)
 		}
 	}
 	w.patched = 0
@@ -203,7 +212,7 @@ func (w *Writer) applyPatches(ctx context.Context) error {
 
 // rewrite writes segments of a stream anew: with patches in the place of
 // stored batches and of holes, and without what begins at the places in drop.
-func (w *Writer) rewrite(ctx context.Context, a *appender, patches map[record.Seq][]byte, drop map[place]bool) error {
+func (w *Writer) rewrite(ctx context.Context, a *appender, patches map[record.Seq]*batch.Batch, drop map[place]bool) error {
 	if err := a.close(); err != nil {
 		return err
 	}
@@ -299,7 +308,7 @@ type rewriting struct {
 	seg     int
 	head    record.Seq   // nothing after it is committed
 	firsts  []record.Seq // of the patches that belong here
-	patches map[record.Seq][]byte
+	patches map[record.Seq]*batch.Batch
 	drop    map[place]bool
 
 	out   *bufio.Writer
@@ -362,7 +371,7 @@ func (r *rewriting) copy(ctx context.Context, g *segment) error {
 		}
 		raw := part.batch.Raw
 		if p := r.patches[part.batch.First]; p != nil {
-			raw = p
+			raw = p.Raw
 			r.firsts = r.firsts[1:]
 		}
 		if err := r.write(part.batch.First, raw); err != nil {
@@ -377,7 +386,7 @@ func (r *rewriting) before(seq record.Seq) error {
 	for len(r.firsts) > 0 && r.firsts[0] < seq {
 		first := r.firsts[0]
 		r.firsts = r.firsts[1:]
-		if err := r.write(first, r.patches[first]); err != nil {
+		if err := r.write(first, r.patches[first].Raw); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,8 @@ type Writer struct {
 	own   *ownLog // nil for a node without a stream
 	cards map[record.NodeID]heldCard
 
-	patched   int // bytes of batches that wait to replace others
+	entries   []record.Entry // of the batch accepted last
+	patched   int            // bytes of batches that wait to replace others
 	recovered []Recovered
 	dead      error
 }
@@ -157,7 +158,7 @@ func (w *Writer) log(s record.StreamID) (*appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &appender{j: w.j, cards: w.cards, st: st, head: st.head, durable: st.head, patches: map[record.Seq][]byte{}}
+	a := &appender{j: w.j, cards: w.cards, st: st, head: st.head, durable: st.head, patches: map[record.Seq]*batch.Batch{}}
 	w.logs[s] = a
 	return a, a.tidy()
 }

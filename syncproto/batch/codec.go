@@ -16,13 +16,14 @@ import (
 type Codec struct {
 	expander
 	compressor
-	parser Parser
-	body   []byte
-	lines  [][]byte
-	out    []byte
-	frame  []byte
-	leaves []byte
-	hasher hasher
+	parser  Parser
+	body    []byte
+	lines   [][]byte
+	entries []record.Entry
+	out     []byte
+	frame   []byte
+	leaves  []byte
+	hasher  hasher
 }
 
 // Body returns the decompressed body: the lines, each with its end. It is
@@ -74,27 +75,29 @@ func SplitLines(dst [][]byte, h *Header, body []byte) ([][]byte, error) {
 // node; its lines are those that the origin sealed, but for stubs, which
 // commit to the line they replace; and every line can be read.
 func (c *Codec) Verify(b *Batch, pub ed25519.PublicKey) error {
+	var err error
+	c.entries, err = c.VerifyEntries(c.entries[:0], b, pub)
+	clear(c.entries) // the texts are not to stay in memory
+	return err
+}
+
+// VerifyEntries is Verify and Entries in one pass over the batch.
+func (c *Codec) VerifyEntries(dst []record.Entry, b *Batch, pub ed25519.PublicKey) ([]record.Entry, error) {
 	if err := checkSignature(b.Stream, b.head, b.sig, pub); err != nil {
-		return err
+		return dst, err
 	}
 	lines, err := c.Lines(b)
 	if err != nil {
-		return err
+		return dst, err
 	}
 	root, err := c.rootOf(lines)
 	if err != nil {
-		return err
+		return dst, err
 	}
 	if root != b.Root {
-		return fmt.Errorf("%w: lines", ErrSignature)
+		return dst, fmt.Errorf("%w: lines", ErrSignature)
 	}
-	var e record.Entry
-	for i, line := range lines {
-		if err := c.parser.Entry(line, &e); err != nil {
-			return fmt.Errorf("entry %d: %w", b.First+record.Seq(i), err)
-		}
-	}
-	return nil
+	return c.parse(dst, b, lines)
 }
 
 // rootOf hashes the leaves of lines.
@@ -117,6 +120,10 @@ func (c *Codec) Entries(dst []record.Entry, b *Batch) ([]record.Entry, error) {
 	if err != nil {
 		return dst, err
 	}
+	return c.parse(dst, b, lines)
+}
+
+func (c *Codec) parse(dst []record.Entry, b *Batch, lines [][]byte) ([]record.Entry, error) {
 	for i, line := range lines {
 		dst = append(dst, record.Entry{})
 		e := &dst[len(dst)-1]
