@@ -14,8 +14,9 @@ type expander struct {
 	dec *zstd.Decoder
 }
 
-// The levels were measured on transcripts: see BenchmarkSeal.
-const level = zstd.SpeedDefault
+// The levels were measured on transcripts (BenchmarkSeal): the fastest costs
+// a quarter less time and makes logs five percent longer than the default.
+const level = zstd.SpeedFastest
 
 func (c *compressor) compress(dst, lines []byte) ([]byte, error) {
 	if c.enc == nil {
