@@ -142,7 +142,7 @@ func randomEntry(rng *rand.Rand, n int) record.Entry {
 }
 
 func randomText(rng *rand.Rand, size int) string {
-	letters := []rune("abcdefgh \n\"é")
+	letters := []rune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ  \n\"é")
 	var b strings.Builder
 	for b.Len() < size {
 		b.WriteRune(letters[rng.IntN(len(letters))])
