@@ -56,8 +56,8 @@ var assignRules = []rule{
 		name: "key-assignment", kind: "api-key", match: (*Scrubber).matchAssigned,
 		anchors: []string{"key"},
 		hit: []string{
-			`api_key = "‹an18›"`, "HEROKU_API_KEY=‹uuid›", "X-Api-Key: ‹an32›", `"privateKey": "‹an22›"`, "ALGOLIA_ADMIN_KEY=‹h32›", "PresharedKey = ‹b43›=\nEndpoint = vpn.x.net:51820",
-			"AccountName=logs01;AccountKey=‹b86›==;EndpointSuffix=core.windows.net", "app --api-key=‹an24› run", "key: ‹t48›", "Ocp-Apim-Subscription-Key: ‹h32›",
+			`api_key = "‹an18›"`, "HEROKU_API_KEY=‹uuid›", "X-Api-Key: ‹an32›", `"privateKey": "‹an22›"`, "ALGOLIA_ADMIN_KEY=‹h32›", "PresharedKey = ‹{b43}=›\nEndpoint = vpn.x.net:51820",
+			"AccountName=logs01;AccountKey=‹{b86}==›;EndpointSuffix=core.windows.net", "app --api-key=‹an24› run", "key: ‹t48›", "Ocp-Apim-Subscription-Key: ‹h32›",
 		},
 		miss: []string{
 			"key: ‹h40›", "cache-key: ‹an40›", "PublicKey = ‹b43›=", "key: value", "apiKey: process.env.API_KEY", "SharedAccessKeyName=Root22", "key = path/to/private/key.pem",

@@ -59,7 +59,7 @@ func (s *Scrubber) matchAWSSecret(at, end int) {
 	if len(text) < 16 || placeholder(text) {
 		return
 	}
-	if p := profileOf(text); p.digit > 0 && p.upper > 0 && p.lower > 0 && p.blank == 0 && p.turns*3 >= p.n {
+	if p := profileOf(text); p.digit > 0 && p.upper > 0 && p.lower > 0 && p.blank == 0 && p.turns*4 >= p.n {
 		s.mark(v.lo, v.hi)
 	}
 }

@@ -97,37 +97,43 @@ const (
 // argument is one word of a command line, without its quotes.
 type argument struct{ lo, hi int }
 
-// arguments splits the command line at i, to the end of the command.
-func (s *Scrubber) arguments(i int, to []argument) []argument {
-	limit := min(i+commandMax, len(s.text))
-	for i < limit && len(to) < commandArgs {
+// arguments splits the command line at i, to the end of the command. It reports
+// false when that is farther away than it looks.
+func (s *Scrubber) arguments(i int, to []argument) ([]argument, bool) {
+	limit := i + commandMax
+	for len(to) < cap(to) && i < limit {
 		i = s.run(setSpace, i)
-		if strings.HasPrefix(s.text[i:], "\\\n") {
-			i += 2
-			continue
+		if i >= len(s.text) || strings.IndexByte("\r\n|;&)", s.text[i]) >= 0 {
+			return to, true
 		}
-		if i >= limit || strings.IndexByte("\r\n|;&)", s.text[i]) >= 0 {
-			break
+		if strings.HasPrefix(s.text[i:], "\\\n") {
+			i += 2 // the command goes on
+			continue
 		}
 		if lo, hi, ok := s.quotedAt(i); ok {
-			to = append(to, argument{lo, hi})
-			i = s.afterQuote(hi)
+			to, i = append(to, argument{lo, hi}), s.afterQuote(hi)
 			continue
 		}
-		lo := i
-		hi := s.upTo(setArg, i, commandMax)
+		lo, hi := i, s.run(setArg, i)
 		if hi == i {
-			break
+			return to, true
 		}
-		if _, end, ok := s.quotedAt(hi); ok && hi < len(s.text) && s.sets[s.text[hi]]&setBlank == 0 {
-			to, i = append(to, argument{lo, end}), s.afterQuote(end) // -p"..."
-			continue
+		if n := strings.Index(s.text[lo:min(hi, limit)], `\n`); n >= 0 {
+			return append(to, argument{lo, lo + n}), true // the end of a line in a string
 		}
-		for i = hi; hi > lo+1 && strings.IndexByte(";),", s.text[hi-1]) >= 0; hi-- {
+		i = hi
+		if hi < len(s.text) && s.sets[s.text[hi]]&setBlank == 0 {
+			if _, end, ok := s.quotedAt(hi); ok { // -p"..."
+				hi, i = end, s.afterQuote(end)
+			}
+		}
+		for i == hi && hi > lo+1 && strings.IndexByte(";),", s.text[hi-1]) >= 0 {
+			hi--
+			i = hi
 		}
 		to = append(to, argument{lo, hi})
 	}
-	return to
+	return to, false
 }
 
 // afterQuote returns the place behind the quote that ends an argument at hi.
@@ -148,11 +154,11 @@ func (s *Scrubber) matchCommand(at, end int) {
 		return
 	}
 	var store [commandArgs]argument
-	args := s.arguments(end, store[:0])
+	args, whole := s.arguments(end, store[:0])
 	for spec := range strings.FieldsSeq(s.rules[s.rule].args) {
 		s.steps += len(args)
 		if spec[0] == '@' {
-			s.positional(args, spec[1:])
+			s.positional(args, spec[1:], whole)
 		} else {
 			s.option(args, spec)
 		}
@@ -185,7 +191,7 @@ func (s *Scrubber) option(args []argument, spec string) {
 }
 
 // positional marks an argument by its number among those that are no options.
-func (s *Scrubber) positional(args []argument, spec string) {
+func (s *Scrubber) positional(args []argument, spec string, whole bool) {
 	kind := byte(0)
 	if last := spec[len(spec)-1]; !isDigit(last) {
 		kind, spec = last, spec[:len(spec)-1]
@@ -203,7 +209,7 @@ func (s *Scrubber) positional(args []argument, spec string) {
 			return
 		}
 	}
-	if spec == "-1" && n > 1 {
+	if spec == "-1" && n > 1 && whole {
 		s.markGiven(last.lo, last.hi, kind)
 	}
 }
@@ -247,7 +253,7 @@ func given(v string) bool {
 // matchHere marks a here-string that is fed to a login.
 func (s *Scrubber) matchHere(_, end int) {
 	var store [1]argument
-	if args := s.arguments(end, store[:0:1]); len(args) > 0 {
+	if args, _ := s.arguments(end, store[:0:1]); len(args) > 0 {
 		s.markGiven(args[0].lo, args[0].hi, 0)
 	}
 }
@@ -266,7 +272,7 @@ func (s *Scrubber) matchPiped(at, _ int) {
 			continue
 		}
 		var store [commandArgs]argument
-		args := s.arguments(from+i+len(word), store[:0])
+		args, _ := s.arguments(from+i+len(word), store[:0])
 		if len(args) == 0 {
 			return
 		}

@@ -73,23 +73,24 @@ func cookieValue(v string) bool {
 		return false
 	}
 	p := profileOf(v)
-	return p.digit > 0 && p.lower+p.upper >= 4 && p.turns*5 >= p.n && !kebab(v, p) && !isNumber(v, p)
+	return p.digit > 0 && p.lower+p.upper >= 3 && p.turns > 2 && !kebab(v, p) && !isNumber(v, p)
 }
 
 // matchCookieFile marks the last field of a line of seven that tabs separate.
 func (s *Scrubber) matchCookieFile(at, _ int) {
-	line := s.upTo(setLine, at, 2*profileMax)
-	s.steps += line - at
-	fields := 0
-	for i := at; i < line; i++ {
-		if s.text[i] != '\t' {
-			continue
+	host := s.back(setDotted, at, 128)
+	if host == at || host > 0 && s.sets[s.text[host-1]]&setLine != 0 {
+		return
+	}
+	end := s.run(setLine, at)
+	fields, last := 0, at
+	for i := at; i < min(end, at+hashMax); i++ {
+		if s.text[i] == '\t' {
+			fields, last = fields+1, i+1
 		}
-		if fields++; fields == 6 {
-			if v := s.text[i+1 : line]; len(v) >= 8 && strings.IndexByte(v, '\t') < 0 && profileOf(v).digit > 0 && !placeholder(v) {
-				s.mark(i+1, line)
-			}
-			return
-		}
+	}
+	s.steps += min(end-at, hashMax)
+	if v := s.text[last:end]; fields == 6 && len(v) >= 8 && len(v) < hashMax && profileOf(v).digit > 0 && !placeholder(v) {
+		s.mark(last, end)
 	}
 }

@@ -6,8 +6,8 @@ import "strings"
 // line, as a program prints a key that it has made.
 var entropyRules = []rule{{
 	name: "bare-line", kind: "entropy", match: (*Scrubber).matchLine,
-	hit:  []string{"‹t32›\n", "here it is:\n\n    ‹t40›\n\nkeep it safe"},
-	miss: []string{"‹h40›\n", "‹uuid›", "toolu_‹an24›\n", "nanoid ‹an21›", "‹b76›\n‹b76›\n‹b40›\n", "TestSyncExportRedactsAgainAndAgain1\n", "internal/auth/Token_store2_refresh_test.go"},
+	hit:  []string{"‹an32›\n", "here it is:\n\n    ‹{an20}_{an19}›\n\nkeep it safe"},
+	miss: []string{"‹h40›\n", "‹uuid›", "toolu_‹an24›\n", "TestHTTP2ServerPushesAgain2026\n", "nanoid ‹an21›", "‹b76›\n‹b76›\n‹b40›\n", "TestSyncExportRedactsAgainAndAgain1\n", "internal/auth/Token_store2_refresh_test.go"},
 }}
 
 const (
@@ -33,7 +33,10 @@ func (s *Scrubber) matchLine(lo, hi int) {
 	}
 	v := s.text[lo:hi]
 	s.steps += 3 * len(v)
-	if !identifier(v) && strings.IndexByte(strings.TrimRight(v, "="), '=') < 0 && profileOf(v).generated() && unnamed(v) {
+	if p := profileOf(v); p.digit < 2 || p.spelled*5 > p.n*2 {
+		return
+	}
+	if !identifier(v) && strings.IndexByte(strings.TrimRight(v, "="), '=') < 0 && unnamed(v) {
 		s.mark(lo, hi)
 	}
 }

@@ -112,23 +112,37 @@ func hole(rng *rand.Rand, spec string) string {
 
 func typical(v, alphabet string) bool {
 	for _, class := range []string{digits, lowers, uppers} {
-		if strings.ContainsAny(alphabet, class) && len(v)-len(strings.Map(func(r rune) rune {
-			if strings.ContainsRune(class, r) {
-				return -1
-			}
-			return r
-		}, v)) < 2 {
+		has := 0
+		for _, c := range v {
+			has += strings.Count(class, string(c))
+		}
+		if (has < 2 || has < 3 && len(v) >= 16) && strings.ContainsAny(alphabet, class) {
 			return false
 		}
 	}
-	turns := 0
-	for i := 1; i < len(v); i++ {
-		if strings.IndexByte(lowers, v[i])|strings.IndexByte(lowers, v[i-1]) < 0 && v[i] != v[i-1] {
+	turns, spelled, distinct := 0, 0, 0
+	for i := range len(v) {
+		if i > 0 && classOf(v[i]) != classOf(v[i-1]) {
 			turns++
 		}
+		if i > 2 && strings.Trim(v[i-3:i+1], lowers) == "" {
+			spelled++
+		}
+		if strings.IndexByte(v[:i], v[i]) < 0 {
+			distinct++
+		}
 	}
-	first, last := v[0], v[len(v)-1]
-	return (len(v) < 16 || alphabet != alphabets["an"] || turns*2 > len(v)) && isAlnum(first) && isAlnum(last)
+	mixed := len(v) >= 16 && len(alphabet) >= len(alphabets["an"])
+	return isAlnum(v[0]) && isAlnum(v[len(v)-1]) && (!mixed || turns*9 >= len(v)*4 && spelled*8 <= len(v) && distinct*10 >= 7*min(len(v), 30))
+}
+
+func classOf(c byte) int {
+	for i, class := range []string{digits, lowers, uppers} {
+		if strings.IndexByte(class, c) >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 func isAlnum(c byte) bool { return strings.IndexByte(letters+digits, c) >= 0 }
@@ -164,7 +178,7 @@ func special(rng *rand.Rand, spec string) string {
 func pem(rng *rand.Rand, label, form string) string {
 	switch form {
 	case "json":
-		return armor(rng, label, `\n`) + `\n`
+		return armor(rng, label, `\n`)
 	case "json-json":
 		return armor(rng, label, `\\n`)
 	case "spaces":

@@ -64,7 +64,7 @@ func (s *Scrubber) matchForeign(_, end int) {
 			i++
 			continue
 		}
-		hi := s.upTo(setPlain, i, toldMax)
+		hi := s.upTo(setPlain, i, toldMax+1)
 		s.steps += 2 * (hi - i)
 		if s.markTold(i, hi, sure) {
 			return

@@ -9,13 +9,13 @@ var hookRules = []rule{
 		name: "twilio-key", kind: "twilio", match: (*Scrubber).matchTwilio, exact: true,
 		anchors: []string{"SK0", "SK1", "SK2", "SK3", "SK4", "SK5", "SK6", "SK7", "SK8", "SK9", "SKa", "SKb", "SKc", "SKd", "SKe", "SKf"},
 		hit:     []string{"sid ‹SK{h32}› ok"},
-		miss:    []string{"SK‹h40›", "TASK‹h32›", "SK0001"},
+		miss:    []string{"sid SK‹h40›", "sid TASK‹h32›", "SK0001"},
 	},
 	{
 		name: "azure-client-secret", kind: "azure", match: (*Scrubber).matchEntra, exact: true,
 		anchors: []string{"7Q~", "8Q~"},
 		hit:     []string{`client = Client("‹{an3}8Q~{t34}›")`},
-		miss:    []string{"8Q~short", "x-8Q~‹t34›"},
+		miss:    []string{"8Q~short", "x-8Q~‹t34› ok"},
 	},
 	{
 		name: "dotted-token", kind: "discord", match: (*Scrubber).matchDotted,
@@ -104,7 +104,7 @@ func (s *Scrubber) matchHook(at, end int) {
 			lo += len(word)
 		}
 	}
-	hi := s.upTo(setOpaque, lo, profileMax)
+	hi := s.run(setOpaque, lo)
 	path := s.text[lo:hi]
 	if len(path) < 20 || placeholder(path) || profileOf(path).wordy() {
 		return

@@ -17,6 +17,7 @@ type profile struct {
 	foreign                    int // bytes beyond ASCII
 	blank                      int
 	turns                      int // neighbours of different classes
+	spelled                    int // letters in runs of four or more of lower case, as words have
 	distinct                   int // different bytes
 	hexOnly, lowHex, firstHigh bool
 }
@@ -25,7 +26,7 @@ func profileOf(v string) profile {
 	v = v[:min(len(v), profileMax)]
 	p := profile{n: len(v), hexOnly: true}
 	var seen [4]uint64
-	last := byte(0)
+	last, lowers := byte(0), 0
 	for i := range len(v) {
 		c := v[i]
 		var class byte
@@ -51,6 +52,14 @@ func profileOf(v string) profile {
 		default:
 			p.hard++
 			class = '!'
+		}
+		if lowers++; class != 'a' {
+			lowers = 0
+		}
+		if lowers == 4 {
+			p.spelled += 4
+		} else if lowers > 4 {
+			p.spelled++
 		}
 		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
 			p.hexOnly = false
@@ -90,7 +99,7 @@ func (p profile) jumbled() bool {
 // both cases and digits.
 func (p profile) generated() bool {
 	return p.n >= opaqueMin && p.upper > 1 && p.lower > 1 && p.digit > 0 &&
-		p.hard <= p.n/8+2 && p.blank == 0 && p.foreign == 0 && p.turns*5 >= p.n*2
+		p.hard <= p.n/8+2 && p.blank == 0 && p.foreign == 0 && p.turns*10 >= p.n*3
 }
 
 // entropy returns the bits per byte of a value.
@@ -117,10 +126,10 @@ func unnamed(v string) bool {
 		return false
 	}
 	p := profileOf(v)
-	if p.upper < 2 || p.lower < 2 || p.digit == 0 || p.blank+p.foreign > 0 || p.hard > p.n/8+2 || p.turns*10 < p.n*3 || p.hexOnly || isUUID(v) || placeholder(v) || isPath(v, p) || isDigest(v) {
+	if !p.generated() || p.hexOnly || isUUID(v) || placeholder(v) || isPath(v, p) || isDigest(v) {
 		return false
 	}
-	return entropy(v) >= min(4.2, math.Log2(float64(p.n))-0.85)
+	return entropy(v) >= min(4, math.Log2(float64(p.n))-0.9) // one random value in a thousand has less
 }
 
 // named decides about a value that a strong name stands for. quoted values may

@@ -49,6 +49,9 @@ func stock(v string) bool {
 	if same := strings.Count(v, v[:1]); same == len(v) || same > 6 && same*2 > len(v) {
 		return true
 	}
+	if p := profileOf(v); p.digit > 1 && p.turns*4 >= p.n {
+		return false // random letters spell words, too
+	}
 	for _, w := range stockWords {
 		if containsFold(v, w) {
 			return true

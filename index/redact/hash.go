@@ -14,27 +14,28 @@ var hashRules = []rule{{
 	miss: []string{"echo $1$2", "cost $5$ or $6$", "$2a$ is bcrypt", "awk '{print $1$2$3}'", "{SHA} is weak", "a$2b$c"},
 }}
 
-// hashMax bounds a hash with its parameters.
-const hashMax = 512
+const (
+	hashMax   = 512 // bytes of a hash with its parameters
+	hashParts = 6
+)
 
-// matchHash marks a hash from its scheme to its end.
+// matchHash marks a hash from its scheme to its end. What counts is its last
+// part: parameters are for everybody.
 func (s *Scrubber) matchHash(at, end int) {
 	hi, last := end, end
-	for hi < len(s.text) && hi < at+hashMax {
+	for parts := 0; hi < len(s.text); hi++ {
 		c := s.text[hi]
-		if s.sets[c]&setOpaque == 0 && c != '$' && c != ',' && c != '@' && (c != ':' || hi > end+12) {
-			break
-		}
-		if c == ':' && last > end {
-			break
-		}
-		if c == '$' || c == ':' {
+		if c == '$' || c == ':' && last == end {
+			if parts++; parts > hashParts {
+				return
+			}
 			last = hi + 1
+		} else if s.sets[c]&setOpaque == 0 && c != ',' && c != '@' || hi > at+hashMax {
+			break
 		}
-		hi++
 	}
 	s.steps += hi - at
-	if body := s.text[last:hi]; len(body) < 20 || written(body) || profileOf(body).turns*4 < min(len(body), profileMax) {
+	if body := s.text[last:hi]; hi > at+hashMax || len(body) < 20 || written(body) || profileOf(body).turns*4 < len(body) {
 		return
 	}
 	s.mark(at, hi)

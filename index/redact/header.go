@@ -47,8 +47,11 @@ func (s *Scrubber) matchScheme(at, end int) {
 	if p.n < 12 || p.digit == 0 || kebab(v, p) || placeholder(v) || trailingDigits(v, p) || isPath(v, p) && p.n < 32 {
 		return
 	}
-	if hi-lo == p.n || p.n < profileMax {
-		hi = lo + min(hi-lo, max(len(v), hi-lo-1))
+	if basic := fold(s.text[at+1]) == 'a'; basic && (p.upper == 0 || p.lower == 0) {
+		return // base64 of two words has both
+	}
+	for s.text[hi-1] == '.' {
+		hi--
 	}
 	s.mark(lo, s.unwrap(hi))
 }
@@ -89,21 +92,17 @@ func (s *Scrubber) matchAuthorization(at, end int) {
 
 // markFields marks the fields of a digest header that prove something.
 func (s *Scrubber) markFields(i int) {
-	end := s.upTo(setLine, i, 2*profileMax)
+	end := s.upTo(setLine, i, profileMax)
 	for _, field := range [...]string{"response=", "signature=", "cnonce="} {
-		s.steps += end - i
 		at := strings.Index(s.text[i:end], field)
 		if at < 0 {
 			continue
 		}
 		lo := i + at + len(field)
-		if lo < end && (s.text[lo] == '"' || s.text[lo] == '\\') {
-			lo = s.upTo(setLine, lo, 1)
-			for lo < end && (s.text[lo] == '"' || s.text[lo] == '\\') {
-				lo++
-			}
+		for lo < end && (s.text[lo] == '"' || s.text[lo] == '\\') {
+			lo++
 		}
-		hi := s.upTo(setOpaque, lo, profileMax)
+		hi := s.run(setOpaque, lo)
 		if hi-lo >= 8 && !placeholder(s.text[lo:hi]) {
 			s.mark(lo, hi)
 		}

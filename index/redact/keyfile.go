@@ -16,7 +16,7 @@ var keyFileRules = []rule{
 		name: "private-key", kind: "private-key", match: (*Scrubber).matchArmor,
 		anchors: []string{"-----begin ", "---- begin ssh2 encrypted private"},
 		hit: []string{
-			"key file:\n‹pem›\nnext", `{"type":"service_account","private_key":"‹pem:json›","client_email":"x"}`, `KEY="‹pem:json-json›"`, "‹pem:spaces› ok", "‹pem:crlf›\r\nnext",
+			"key file:\n‹pem›\nnext", `{"type":"service_account","private_key":"‹pem:json›\n","client_email":"x"}`, `KEY="‹pem:json-json›"`, "‹pem:spaces› ok", "‹pem:crlf›\r\nnext",
 			"  tls.key: |\n    ‹pem:indented›\nkind: x", "-‹pem:diff›\n context", `key := "‹pem:quoted›"`, "     1\t‹pem:numbered›\n", "$ head -6 id\n‹pem:cut›\n$ ls -la\n",
 			"‹pem:cut›", "‹pgp›\n", "‹pem:headers›\nnext line", "> ‹pem›",
 		},
@@ -134,7 +134,7 @@ func (s *Scrubber) lineStart(i, limit int) int {
 			if c == '\\' && i < limit && (s.text[i] == 'n' || s.text[i] == 'r' || s.text[i] == 't') {
 				i++
 			}
-		case c == '-' && !strings.HasPrefix(s.text[i:], "----"):
+		case c == '-' && (!strings.HasPrefix(s.text[i:], "----") || strings.HasPrefix(s.text[i:], "------")):
 			i++
 		case isDigit(c):
 			// A line number: digits, then a margin.

@@ -30,7 +30,7 @@ var proseRules = []rule{
 
 const (
 	toldWords = 8  // between the word and the value
-	toldMax   = 96 // bytes of them
+	toldMax   = 96 // bytes of them, and of the value
 )
 
 // matchTold walks over the words after the one that names a secret until one
@@ -40,7 +40,7 @@ func (s *Scrubber) matchTold(at, end int) {
 		return
 	}
 	s.toldBefore(at)
-	if end < len(s.text) && s.text[end-1] != ' ' && s.text[end] != ' ' && s.text[end] != ':' {
+	if end < len(s.text) && s.text[end-1] != ' ' && s.text[end] != ' ' {
 		return
 	}
 	i, limit, copula := end, min(end+toldMax, len(s.text)), none
@@ -96,7 +96,7 @@ func (s *Scrubber) toldBefore(at int) {
 		return
 	}
 	hi := at - gone
-	lo := s.back(setArg, hi, toldMax)
+	lo := s.back(setArg, hi, toldMax+1)
 	s.markTold(lo, hi, false)
 }
 
@@ -108,6 +108,9 @@ func (s *Scrubber) markTold(lo, hi int, sure bool) bool {
 	}
 	for lo < hi && (s.text[lo] == '(' || s.text[lo] == '*') {
 		lo++
+	}
+	if lo == hi || hi-lo > toldMax || placeholder(s.text[lo:hi]) {
+		return false
 	}
 	if n := strings.IndexByte(s.text[lo:hi], ':'); n > 0 && variable(s.text[lo:lo+n]) {
 		lo, sure = lo+n+1, false
@@ -122,7 +125,7 @@ func (s *Scrubber) markTold(lo, hi int, sure bool) bool {
 // told decides about a word of a sentence. Unless the sentence is sure to give
 // a secret, a word with a number behind it is the name of something.
 func told(v string, sure bool) bool {
-	if len(v) < 6 || len(v) > profileMax || placeholder(v) {
+	if len(v) < 6 || len(v) > toldMax || placeholder(v) {
 		return false
 	}
 	p := profileOf(v)

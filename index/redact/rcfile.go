@@ -49,14 +49,17 @@ func (s *Scrubber) matchNetrc(at, end int) {
 
 // matchPgpass marks the last of five fields of a line that colons separate.
 func (s *Scrubber) matchPgpass(at, end int) {
-	host := s.back(setHost, at, 128)
+	host := s.back(setDotted, at, 128)
 	if host > 0 && s.text[host-1] == '*' {
 		host--
 	}
-	if host > 0 && s.text[host-1] != '\n' && s.text[host-1] != '"' && s.text[host-1] != '\'' && s.text[host-1] != ' ' {
+	if host > 0 && s.sets[s.text[host-1]]&setArg != 0 {
 		return
 	}
-	hi := s.upTo(setArg, end, profileMax)
+	hi := s.run(setArg, end)
+	if hi-end > profileMax {
+		return
+	}
 	rest := s.text[end:hi]
 	s.steps += len(rest)
 	fields := 1 // the database
@@ -78,7 +81,7 @@ func (s *Scrubber) matchPgpass(at, end int) {
 // matchDirective marks the word after a directive.
 func (s *Scrubber) matchDirective(_, end int) {
 	var store [1]argument
-	if args := s.arguments(end, store[:0:1]); len(args) > 0 && args[0].lo > end {
+	if args, _ := s.arguments(end, store[:0:1]); len(args) > 0 && args[0].lo > end {
 		s.markGiven(args[0].lo, args[0].hi, 0)
 	}
 }

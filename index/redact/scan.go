@@ -113,7 +113,7 @@ func class(c byte) uint8 {
 
 // scan walks over the text once and lets rules mark what they find.
 func (s *Scrubber) scan(text string) {
-	s.text, s.pass, s.document, s.memo = text, 0, 0, [setCount]memo{}
+	s.text, s.pass, s.document, s.first, s.memo = text, 0, 0, len(s.found), [setCount]memo{}
 	t, seen, gram := s.tables, 0, uint32(0)
 	for i := 0; i < len(text); {
 		for stop := min(i+stride, len(text)); i < stop; i++ {
@@ -152,6 +152,9 @@ func (s *Scrubber) tryAnchors(gram uint32, i int) {
 			}
 		} else if !equalFold(s.text[at:end], a.word) {
 			continue
+		}
+		if n := len(s.found); n > s.first && s.found[n-1].rule == a.rule && at < s.found[n-1].hi {
+			continue // inside what the rule has found already
 		}
 		s.steps += len(a.word)
 		s.rule = a.rule

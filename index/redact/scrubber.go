@@ -27,6 +27,7 @@ type Scrubber struct {
 	rule     uint16 // that runs now
 	pass     int    // where the scan goes on, when a rule has passed over text
 	found    []span
+	first    int // of the spans of this scan
 	memo     [setCount]memo
 	document int // where the last Kubernetes document ended
 	steps    int // bytes looked at since the scrubber was made

@@ -10,7 +10,7 @@ var urlRules = []rule{{
 	hit: []string{
 		"DATABASE_URL=postgres://app:‹an24›@db0.internal:5432/app?x=1", `"dsn": "redis://:‹word›@db6.internal:6379/0",`, "mysql://app:‹{l5}@{l4}›@db2.internal/app",
 		"git clone https://x-access-token:‹an40›@git.example.net/acme/app.git", "https://‹an40›@git.example.net/acme/app.git", "jdbc:postgresql://app:‹pw›@db1/app",
-		"http.proxy http://svc:‹pw›@proxy.corp:3128", "amqp://app:‹{an5}/{an6}›@mq:5672/v", "connecting to mongodb+srv://app:‹pw›@c0.example.net failed",
+		"http.proxy http://svc:‹pw›@proxy.corp:3128", "amqp://app:‹k{an5}/{an6}›@mq:5672/v", "connecting to mongodb+srv://app:‹pw›@c0.example.net failed",
 		"ftp://app:‹{an4}#{an6}›@host/x", "see postgres://app:‹pw›@db1.",
 	},
 	miss: []string{
