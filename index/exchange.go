@@ -343,46 +343,42 @@ func (x *Exchange) Accept(ctx context.Context, raw []byte, tag string) (syncprot
 		}
 		return syncproto.Receipt{}, x.refusal(s, err)
 	}
-	n := acc.Batch.N
-	switch {
-	case acc.Filled:
-		x.taken = true
-		return syncproto.Receipt{Records: n, Filled: n}, nil
-	case acc.Dup:
-		return x.fill(ctx, acc.Batch, tag)
+	if acc.Dup {
+		return x.fill(ctx, acc, tag)
 	}
 	x.taken = true
-	r, err := x.count(acc.Batch, tag)
-	return r, err
-}
-
-// count sorts the lines of a new batch, and keeps what was withheld as holes.
-func (x *Exchange) count(b *batch.Batch, tag string) (r syncproto.Receipt, err error) {
-	lines, err := x.codec.Lines(b)
-	if err != nil {
-		return r, err
+	if acc.Filled {
+		if acc.Entries, err = x.codec.Entries(nil, acc.Batch); err != nil {
+			return syncproto.Receipt{}, err
+		}
 	}
-	for i, line := range lines {
-		if !batch.IsStub(line) {
-			r.Records++
-			continue
-		}
-		stub, err := batch.ParseStub(line)
-		if err != nil {
-			return r, err
-		}
-		if stub.Reason == record.Forgotten {
-			r.Forgotten++
-			continue
-		}
-		r.Withheld++
-		x.addHole(b.Stream, b.First+record.Seq(i), tag)
+	r := x.count(acc, tag)
+	if acc.Filled {
+		r.Filled = r.Records
 	}
 	return r, nil
 }
 
+// count sorts the lines of a batch, and keeps what was withheld as holes.
+func (x *Exchange) count(acc journal.Accepted, tag string) (r syncproto.Receipt) {
+	for i := range acc.Entries {
+		e := &acc.Entries[i]
+		switch {
+		case e.Kind != record.KindStub:
+			r.Records++
+		case e.Stub.Reason == record.Forgotten:
+			r.Forgotten++
+		default:
+			r.Withheld++
+			x.addHole(e.Source, e.Seq, tag)
+		}
+	}
+	return r
+}
+
 // fill takes another copy of a batch that is here, for what was withheld of it.
-func (x *Exchange) fill(ctx context.Context, b *batch.Batch, tag string) (syncproto.Receipt, error) {
+func (x *Exchange) fill(ctx context.Context, acc journal.Accepted, tag string) (syncproto.Receipt, error) {
+	b := acc.Batch
 	missing := 0
 	for _, h := range x.holes[b.Stream] {
 		if lo, hi := max(h.From, b.First), min(h.To, b.Last()); lo <= hi {
@@ -397,9 +393,14 @@ func (x *Exchange) fill(ctx context.Context, b *batch.Batch, tag string) (syncpr
 	}
 	x.taken = true
 	x.cutHoles(b.Stream, b.First, b.Last())
-	r, err := x.count(b, tag)
+	entries, err := x.codec.Entries(nil, b)
+	if err != nil {
+		return syncproto.Receipt{}, err
+	}
+	acc.Entries = entries
+	r := x.count(acc, tag)
 	filled := max(missing-r.Withheld, 0)
-	return syncproto.Receipt{Records: filled, Filled: filled, Had: b.N - filled - r.Withheld, Withheld: r.Withheld}, err
+	return syncproto.Receipt{Records: filled, Filled: filled, Had: max(b.N-filled-r.Withheld, 0), Withheld: r.Withheld}, nil
 }
 
 // refusal turns an error about one stream into what the peer is told. Errors

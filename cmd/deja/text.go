@@ -34,9 +34,8 @@ func (a *app) note(format string, args ...any) {
 // line writes one line of results, clean of control characters and cut to the
 // terminal's width where there is a terminal.
 func (a *app) line(format string, args ...any) error {
-	text := fmt.Sprintf(format, args...)
-	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	_, err := fmt.Fprintln(a.stdout, fit(indent+oneLine(text), a.width))
+	text := strings.NewReplacer("\n", " ", "\t", " ").Replace(digest.Clean(fmt.Sprintf(format, args...)))
+	_, err := fmt.Fprintln(a.stdout, fit(strings.TrimRight(text, " "), a.width))
 	return err
 }
 

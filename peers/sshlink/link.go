@@ -11,7 +11,7 @@ import (
 
 const (
 	maxStderr  = 8 << 10
-	closeGrace = time.Second // for the server to confirm the end of a channel
+	closeGrace = 200 * time.Millisecond // for the server to confirm the end of a channel; a peer that goes on indexing does not
 )
 
 // Link is a stream to a deja on a peer. Close lets the peer read what was
@@ -99,7 +99,7 @@ func (l *Link) Read(b []byte) (int, error) {
 func (l *Link) Write(b []byte) (int, error) { return l.channel.Write(b) }
 
 // Close implements io.Closer. It fails only when the server does not confirm
-// the end within a second: then it loses the connection, which is what ends a
+// the end in time: then it loses the connection, which is what ends a
 // read or write.
 func (l *Link) Close() error {
 	l.once.Do(func() {
