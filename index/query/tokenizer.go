@@ -14,7 +14,10 @@
 package query
 
 import (
+	"bytes"
+	"slices"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Bounds of a token in bytes. A longer run is base64, minified code or the
@@ -40,45 +43,40 @@ const (
 	kindUnder = 8
 )
 
-// ascii gives for every byte its kind (high bits) and its lower case. All
-// other bytes, those of characters outside ASCII among them, are 0.
-var ascii = [256]uint16{
-	'0': 4<<8 | '0', '1': 4<<8 | '1', '2': 4<<8 | '2', '3': 4<<8 | '3', '4': 4<<8 | '4',
-	'5': 4<<8 | '5', '6': 4<<8 | '6', '7': 4<<8 | '7', '8': 4<<8 | '8', '9': 4<<8 | '9',
-	'_': 8<<8 | '_',
-	'a': 1<<8 | 'a', 'b': 1<<8 | 'b', 'c': 1<<8 | 'c', 'd': 1<<8 | 'd', 'e': 1<<8 | 'e', 'f': 1<<8 | 'f', 'g': 1<<8 | 'g',
-	'h': 1<<8 | 'h', 'i': 1<<8 | 'i', 'j': 1<<8 | 'j', 'k': 1<<8 | 'k', 'l': 1<<8 | 'l', 'm': 1<<8 | 'm', 'n': 1<<8 | 'n',
-	'o': 1<<8 | 'o', 'p': 1<<8 | 'p', 'q': 1<<8 | 'q', 'r': 1<<8 | 'r', 's': 1<<8 | 's', 't': 1<<8 | 't', 'u': 1<<8 | 'u',
-	'v': 1<<8 | 'v', 'w': 1<<8 | 'w', 'x': 1<<8 | 'x', 'y': 1<<8 | 'y', 'z': 1<<8 | 'z',
-	'A': 2<<8 | 'a', 'B': 2<<8 | 'b', 'C': 2<<8 | 'c', 'D': 2<<8 | 'd', 'E': 2<<8 | 'e', 'F': 2<<8 | 'f', 'G': 2<<8 | 'g',
-	'H': 2<<8 | 'h', 'I': 2<<8 | 'i', 'J': 2<<8 | 'j', 'K': 2<<8 | 'k', 'L': 2<<8 | 'l', 'M': 2<<8 | 'm', 'N': 2<<8 | 'n',
-	'O': 2<<8 | 'o', 'P': 2<<8 | 'p', 'Q': 2<<8 | 'q', 'R': 2<<8 | 'r', 'S': 2<<8 | 's', 'T': 2<<8 | 't', 'U': 2<<8 | 'u',
-	'V': 2<<8 | 'v', 'W': 2<<8 | 'w', 'X': 2<<8 | 'x', 'Y': 2<<8 | 'y', 'Z': 2<<8 | 'z',
+// kinds gives the kind of every byte; 0 for what separates words, and for the
+// bytes of characters outside ASCII.
+var kinds = [256]uint8{
+	'0': 4, '1': 4, '2': 4, '3': 4, '4': 4, '5': 4, '6': 4, '7': 4, '8': 4, '9': 4, '_': 8,
+	'a': 1, 'b': 1, 'c': 1, 'd': 1, 'e': 1, 'f': 1, 'g': 1, 'h': 1, 'i': 1, 'j': 1, 'k': 1, 'l': 1, 'm': 1,
+	'n': 1, 'o': 1, 'p': 1, 'q': 1, 'r': 1, 's': 1, 't': 1, 'u': 1, 'v': 1, 'w': 1, 'x': 1, 'y': 1, 'z': 1,
+	'A': 2, 'B': 2, 'C': 2, 'D': 2, 'E': 2, 'F': 2, 'G': 2, 'H': 2, 'I': 2, 'J': 2, 'K': 2, 'L': 2, 'M': 2,
+	'N': 2, 'O': 2, 'P': 2, 'Q': 2, 'R': 2, 'S': 2, 'T': 2, 'U': 2, 'V': 2, 'W': 2, 'X': 2, 'Y': 2, 'Z': 2,
 }
 
-func kind(c byte) uint16  { return ascii[c] >> 8 }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Tokenizer cuts text into tokens. The zero value is ready; it is for one
 // goroutine at a time.
 type Tokenizer struct {
-	buf    [2 * maxToken]byte // the token in hand, in lower case; a power of two
-	wide   []byte             // a token with characters outside ASCII
-	long   int                // longer runs of this text so far
-	normal bool               // the text in hand has been normalised
+	buf    [maxToken]byte // the run in hand, in lower case
+	wide   []byte         // a token with characters outside ASCII
+	long   int            // longer runs of this text so far
+	normal bool           // the text in hand has been normalised
 }
 
 // Each calls emit with every token of a text in order, the parts of an
-// identifier after the whole. The bytes are valid during the call only.
+// identifier after the whole. The bytes are valid during the call only, and
+// must not be changed.
 func (t *Tokenizer) Each(text string, emit func(token []byte)) {
 	t.long = 0
-	t.each(text, emit)
+	// A token in lower case is handed out as it stands in the text.
+	t.each(unsafe.Slice(unsafe.StringData(text), len(text)), emit)
 }
 
-func (t *Tokenizer) each(text string, emit func([]byte)) {
+func (t *Tokenizer) each(text []byte, emit func([]byte)) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
-		case ascii[c] != 0:
+		case kinds[c] != 0:
 			i = t.ascii(text, i, emit)
 		case c >= utf8.RuneSelf:
 			i = t.run(text, i, i, emit)
@@ -91,72 +89,86 @@ func (t *Tokenizer) each(text string, emit func([]byte)) {
 // ascii takes the run of ASCII word characters at start and returns its end.
 // A run that goes on outside ASCII is one word with what follows, unless that
 // is of a script without spaces.
-func (t *Tokenizer) ascii(text string, start int, emit func([]byte)) int {
-	i, n := start, 0
-	var kinds, uppers uint16
+func (t *Tokenizer) ascii(text []byte, start int, emit func([]byte)) int {
+	i := start + 1
+	all := kinds[text[start]]
 	for ; i < len(text); i++ {
-		b := ascii[text[i]]
-		if b == 0 {
+		k := kinds[text[i]]
+		if k == 0 {
 			break
 		}
-		t.buf[n%len(t.buf)] = byte(b)
-		n++
-		kinds |= b
-		uppers += b >> 9 & 1
+		all |= k
 	}
 	if i < len(text) && text[i] >= utf8.RuneSelf && wordFollows(text[i:]) {
 		return t.run(text, start, i, emit)
 	}
-	switch kinds >>= 8; {
-	case n > maxToken:
-		t.longRun(text[start:i], emit)
-	case n < minToken:
-	case kinds&(kinds-1) == 0 && kinds != kindUnder, // of one kind
-		kinds == kindLower|kindUpper && uppers == 1 && kind(text[start]) == kindUpper: // Capitalised
-		emit(t.buf[:n])
+	switch run := text[start:i]; {
+	case len(run) < minToken:
+	case len(run) > maxToken:
+		t.longRun(run, emit)
+	case all == kindLower, all == kindDigit:
+		emit(run)
+	case all == kindUpper, all == kindUpper|kindLower && isCapitalised(run):
+		emit(t.lower(run))
 	default:
-		t.identifier(text[start:i], emit)
+		t.identifier(run, emit)
 	}
 	if i+1 < len(text) && text[i] == '.' && isDigit(text[i+1]) && isDigit(text[i-1]) {
-		t.number(text, start, i, emit)
+		number(text, start, i, emit)
 	}
 	return i
 }
 
-// longRun emits the first bytes of a run that is too long for a token.
-func (t *Tokenizer) longRun(run string, emit func([]byte)) {
-	if t.long++; t.long > maxLong {
-		return
+// isCapitalised reports whether only the first of some letters is upper-case.
+func isCapitalised(run []byte) bool {
+	for _, c := range run[1:] {
+		if kinds[c] == kindUpper {
+			return false
+		}
 	}
-	for i := range longToken {
-		t.buf[i] = byte(ascii[run[i]])
-	}
-	emit(t.buf[:longToken])
+	return true
 }
 
-// identifier emits a run of several kinds of characters, whose lower case is
-// in buf, and its parts.
-func (t *Tokenizer) identifier(run string, emit func([]byte)) {
-	first, last := 0, len(run)
-	for first < last && run[first] == '_' {
-		first++
+// lower returns a run of ASCII in lower case, in buf.
+func (t *Tokenizer) lower(run []byte) []byte {
+	for i, c := range run {
+		if kinds[c] == kindUpper {
+			c |= 'a' - 'A'
+		}
+		t.buf[i] = c
 	}
-	for last > first && run[last-1] == '_' {
-		last--
+	return t.buf[:len(run)]
+}
+
+// longRun emits the first bytes of a run that is too long for a token.
+func (t *Tokenizer) longRun(run []byte, emit func([]byte)) {
+	run = trim(run)
+	run = trim(run[:min(len(run), longToken)])
+	if t.long++; t.long <= maxLong && len(run) >= minToken {
+		emit(t.lower(run))
 	}
-	if last-first < minToken {
+}
+
+// trim leaves out the underscores around a run.
+func trim(run []byte) []byte { return bytes.Trim(run, "_") }
+
+// identifier emits a run of several kinds of characters and its parts.
+func (t *Tokenizer) identifier(run []byte, emit func([]byte)) {
+	run = trim(run)
+	if len(run) < minToken {
 		return
 	}
-	emit(t.buf[first:last])
-	for from := first; from < last; {
-		to := partEnd(run[:last], from)
-		if to-from >= minToken {
-			if to-from < last-first {
-				emit(t.buf[from:to])
+	whole := t.lower(run)
+	emit(whole)
+	for from := 0; from < len(run); {
+		to := partEnd(run, from)
+		if part := whole[from:to]; len(part) >= minToken {
+			if len(part) < len(whole) {
+				emit(part)
 			}
-			t.numbered(run[from:to], from, emit)
+			numbered(part, emit)
 		}
-		for from = to; from < last && run[from] == '_'; from++ {
+		for from = to; from < len(run) && run[from] == '_'; from++ {
 		}
 	}
 }
@@ -164,9 +176,11 @@ func (t *Tokenizer) identifier(run string, emit func([]byte)) {
 // partEnd returns where the part of an identifier that starts at from ends:
 // at an underscore, at an upper-case letter after a lower-case one or a digit,
 // and at the last upper-case letter of a run that a word follows (HTTPServer).
-func partEnd(run string, from int) int {
+func partEnd(run []byte, from int) int {
+	before := kinds[run[from]]
 	for i := from + 1; i < len(run); i++ {
-		switch before, k := kind(run[i-1]), kind(run[i]); {
+		k := kinds[run[i]]
+		switch {
 		case k == kindUnder:
 			return i
 		case k == kindUpper && before != kindUpper:
@@ -174,37 +188,31 @@ func partEnd(run string, from int) int {
 		case k == kindLower && before == kindUpper && i-1 > from:
 			return i - 1
 		}
+		before = k
 	}
 	return len(run)
 }
 
-// numbered emits the word and the number of a part like sha256 or error404,
-// which begins at from in buf. Hashes, where letters and digits take turns,
-// are left whole.
-func (t *Tokenizer) numbered(part string, from int, emit func([]byte)) {
+// numbered emits the word and the number of a part like sha256 or error404.
+// Hashes, where letters and digits take turns, are left whole.
+func numbered(part []byte, emit func([]byte)) {
 	digits := len(part)
 	for digits > 0 && isDigit(part[digits-1]) {
 		digits--
 	}
-	if digits == 0 || digits == len(part) {
+	if digits == 0 || digits == len(part) || slices.ContainsFunc(part[:digits], isDigit) {
 		return
 	}
-	for i := range digits {
-		if isDigit(part[i]) {
-			return
+	for _, half := range [...][]byte{part[:digits], part[digits:]} {
+		if len(half) >= minToken {
+			emit(half)
 		}
-	}
-	if digits >= minToken {
-		emit(t.buf[from : from+digits])
-	}
-	if len(part)-digits >= minToken {
-		emit(t.buf[from+digits : from+len(part)])
 	}
 }
 
 // number emits the dotted number whose first component ends at dot, in the
 // run that begins at start. Its components are tokens by themselves.
-func (t *Tokenizer) number(text string, start, dot int, emit func([]byte)) {
+func number(text []byte, start, dot int, emit func([]byte)) {
 	first := dot
 	for first > start && isDigit(text[first-1]) {
 		first--
@@ -220,6 +228,6 @@ func (t *Tokenizer) number(text string, start, dot int, emit func([]byte)) {
 		}
 	}
 	if size <= maxNumber && end > dot && end-first <= maxToken {
-		emit(t.buf[:copy(t.buf[:], text[first:end])])
+		emit(text[first:end])
 	}
 }

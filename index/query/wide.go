@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 
@@ -9,24 +10,25 @@ import (
 
 // run takes the run of word characters that begins at start, is ASCII up to i
 // and has a character outside ASCII there. It returns the end of the run.
-func (t *Tokenizer) run(text string, start, i int, emit func([]byte)) int {
-	end := i
+func (t *Tokenizer) run(text []byte, start, i int, emit func([]byte)) int {
+	end, stable := i, true
 	for end < len(text) {
-		r, n := utf8.DecodeRuneInString(text[end:])
+		r, n := utf8.DecodeRune(text[end:])
 		if !isWord(r) {
 			break
 		}
+		stable = stable && isStable(r)
 		end += n
 	}
 	if end == i {
-		_, n := utf8.DecodeRuneInString(text[i:])
+		_, n := utf8.DecodeRune(text[i:])
 		return i + n
 	}
 	run := text[start:end]
-	if !t.normal && !norm.NFKC.IsNormalString(run) {
+	if !stable && !t.normal && !norm.NFKC.IsNormal(run) {
 		// One spelling for each character: composed, and of normal width.
 		t.normal = true
-		t.each(norm.NFKC.String(run), emit)
+		t.each(norm.NFKC.Bytes(run), emit)
 		t.normal = false
 		return end
 	}
@@ -47,10 +49,10 @@ func (t *Tokenizer) run(text string, start, i int, emit func([]byte)) int {
 
 // segment returns where the script changes between one with spaces and one
 // without, whether it is the latter until there, and whether that is all ASCII.
-func segment(run string, from int) (to int, dense, plain bool) {
+func segment(run []byte, from int) (to int, dense, plain bool) {
 	plain = true
 	for to = from; to < len(run); {
-		r, n := utf8.DecodeRuneInString(run[to:])
+		r, n := utf8.DecodeRune(run[to:])
 		d := isDense(r)
 		if to > from && d != dense {
 			break
@@ -64,60 +66,60 @@ func segment(run string, from int) (to int, dense, plain bool) {
 
 // word emits one word that is not all ASCII, and its parts if underscores
 // separate some.
-func (t *Tokenizer) word(s string, emit func([]byte)) {
+func (t *Tokenizer) word(s []byte, emit func([]byte)) {
 	t.wide = t.wide[:0]
-	runes, unders := 0, 0
-	for _, r := range s {
-		if len(t.wide) > maxToken {
-			break
-		}
-		if r == '_' {
-			unders++
-		}
+	stable := true
+	for s = trim(s); len(s) > 0 && len(t.wide) <= maxToken; {
+		r, n := utf8.DecodeRune(s)
+		stable = stable && isStable(r) && r != 'ß'
 		t.wide = appendFolded(t.wide, r)
-		runes++
+		s = s[n:]
 	}
-	switch {
-	case len(t.wide) > maxToken:
+	if !stable && !norm.NFC.IsNormal(t.wide) {
+		t.wide = norm.NFC.Bytes(t.wide)
+	}
+	if len(t.wide) > maxToken {
 		if t.long++; t.long <= maxLong {
-			cut := longToken
-			for !utf8.RuneStart(t.wide[cut]) {
-				cut--
-			}
-			emit(t.wide[:cut])
+			emitWord(firstRunes(t.wide, longToken), emit)
 		}
-		return
-	case runes < minToken:
 		return
 	}
-	emit(t.wide)
-	if unders == 0 {
+	emitWord(t.wide, emit)
+	if !bytes.Contains(t.wide, underscore) {
 		return
 	}
-	from := 0
-	for i := 0; i <= len(t.wide); i++ {
-		if i < len(t.wide) && t.wide[i] != '_' {
-			continue
-		}
-		if i-from < len(t.wide) && utf8.RuneCount(t.wide[from:i]) >= minToken {
-			emit(t.wide[from:i])
-		}
-		from = i + 1
+	for part := range bytes.SplitSeq(t.wide, underscore) {
+		emitWord(part, emit)
 	}
 }
 
+var underscore = []byte{'_'}
+
+// emitWord emits a word that has more than one character.
+func emitWord(w []byte, emit func([]byte)) {
+	if w = trim(w); utf8.RuneCount(w) >= minToken {
+		emit(w)
+	}
+}
+
+// firstRunes returns at most n bytes of whole characters.
+func firstRunes(b []byte, n int) []byte {
+	for n < len(b) && !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return b[:min(n, len(b))]
+}
+
 // pairs emits every two adjacent characters; one alone stands for itself.
-func (t *Tokenizer) pairs(s string, emit func([]byte)) {
-	_, last := utf8.DecodeRuneInString(s)
+func (t *Tokenizer) pairs(s []byte, emit func([]byte)) {
+	_, last := utf8.DecodeRune(s)
 	if last == len(s) {
-		t.wide = append(t.wide[:0], s...)
-		emit(t.wide)
+		emit(s)
 		return
 	}
 	for from, to := 0, last; to < len(s); {
-		_, n := utf8.DecodeRuneInString(s[to:])
-		t.wide = append(t.wide[:0], s[from:to+n]...)
-		emit(t.wide)
+		_, n := utf8.DecodeRune(s[to:])
+		emit(s[from : to+n])
 		from, to = to, to+n
 	}
 }
@@ -125,13 +127,16 @@ func (t *Tokenizer) pairs(s string, emit func([]byte)) {
 // appendFolded appends a character so that its cases, and spellings that
 // people do not tell apart, are one.
 func appendFolded(b []byte, r rune) []byte {
-	switch r {
-	case 'ß', 'ẞ':
-		return append(b, "ss"...)
-	case 'ς':
-		r = 'σ'
-	case 'ё', 'Ё':
+	switch {
+	case 'а' <= r && r <= 'я':
+	case 'А' <= r && r <= 'Я':
+		r += 'а' - 'А'
+	case r == 'ё', r == 'Ё':
 		r = 'е'
+	case r == 'ß', r == 'ẞ':
+		return append(b, "ss"...)
+	case r == 'ς':
+		r = 'σ'
 	default:
 		r = unicode.ToLower(r)
 	}
@@ -140,20 +145,38 @@ func appendFolded(b []byte, r rune) []byte {
 
 // wordFollows reports whether a text begins with a character outside ASCII
 // that belongs to the word before it.
-func wordFollows(s string) bool {
-	r, _ := utf8.DecodeRuneInString(s)
+func wordFollows(s []byte) bool {
+	r, _ := utf8.DecodeRune(s)
 	return isWord(r) && !isDense(r)
 }
 
 // isWord reports whether words are made of r.
 func isWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return kinds[byte(r)] != 0
+	}
+	return isStable(r) || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+// isStable reports whether r is a letter that stays as it is under
+// normalisation, next to others of its like. Most letters of most texts are
+// met here, which spares them the tables.
+func isStable(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
-		return ascii[byte(r)] != 0
-	case 0x4e00 <= r && r <= 0x9fff, 0xac00 <= r && r <= 0xd7a3: // Han, Hangul
 		return true
+	case r <= 0x131: // Latin
+		return r >= 0xc0 && r != 0xd7 && r != 0xf7
+	case r <= 0x45f: // Cyrillic
+		return r >= 0x400
+	case r <= 0x3096: // Hiragana
+		return r >= 0x3041
+	case r <= 0x30fa: // Katakana
+		return r >= 0x30a1
+	case r <= 0x9fff: // Han
+		return r >= 0x4e00
 	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+	return 0xac00 <= r && r <= 0xd7a3 // Hangul
 }
 
 // dense are the blocks of scripts that put no spaces between words, or glue
