@@ -96,3 +96,8 @@ type Filter struct {
 	Session string        // a selector, as Find takes it
 	From    func(record.NodeID) bool
 }
+
+// plain reports whether the filter needs nothing of a session.
+func (f Filter) plain() bool {
+	return f.Harness == "" && f.Project == "" && f.Since.IsZero() && f.From == nil
+}

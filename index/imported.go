@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deja-node/deja/index/catalog"
 	"github.com/deja-node/deja/index/policy"
 	"github.com/deja-node/deja/index/record"
 	"github.com/deja-node/deja/syncproto/batch"
@@ -47,8 +46,8 @@ func (w *Writer) Import(ctx context.Context, origin string, rec Imported) (bool,
 }
 
 // claimed takes apart the session id of an unsigned record.
-func claimed(s catalog.Session) (origin, native string, ok bool) {
-	rest, ok := strings.CutPrefix(s.Key.Native, importedMark)
+func claimed(key record.SessionKey) (origin, native string, ok bool) {
+	rest, ok := strings.CutPrefix(key.Native, importedMark)
 	if !ok {
 		return "", "", false
 	}
@@ -58,9 +57,9 @@ func claimed(s catalog.Session) (origin, native string, ok bool) {
 
 // level is how far a session may surface: by its origin, and for what came
 // without a signature at most so far.
-func (m *Memory) level(s catalog.Session) policy.Level {
-	l := m.opt.Policy.Inject(s.Node)
-	if _, _, ok := claimed(s); ok {
+func (m *Memory) level(origin record.NodeID, key record.SessionKey) policy.Level {
+	l := m.opt.Policy.Inject(origin)
+	if _, _, ok := claimed(key); ok {
 		l = min(l, importedLevel)
 	}
 	return l

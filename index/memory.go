@@ -85,7 +85,7 @@ func (m *Memory) session(s catalog.Session) Session {
 		Started: s.Started, Updated: s.Updated, Messages: s.Turns, Gone: s.Gone, key: s.ID,
 	}
 	out.Origin = m.origin(s.Node)
-	if origin, native, ok := claimed(s); ok {
+	if origin, native, ok := claimed(s.Key); ok {
 		out.Native, out.Origin = native, Origin{Name: origin + " (claimed)"}
 	}
 	return out
@@ -114,7 +114,7 @@ func (m *Memory) origin(n record.NodeID) Origin {
 func (m *Memory) admits(s catalog.Session, f Filter, surface policy.Level) bool {
 	switch {
 	case s.Turns == 0,
-		m.level(s) < surface,
+		m.level(s.Node, s.Key) < surface,
 		f.Harness != "" && s.Key.Harness != f.Harness,
 		f.Project != "" && !strings.Contains(strings.ToLower(s.Project), strings.ToLower(f.Project)),
 		!f.Since.IsZero() && s.Updated.Before(f.Since),
@@ -172,7 +172,7 @@ func (m *Memory) Find(selector string) (Session, error) {
 	if err != nil {
 		return Session{}, damaged(err)
 	}
-	found = slices.DeleteFunc(found, func(s catalog.Session) bool { return m.level(s) < policy.Search })
+	found = slices.DeleteFunc(found, func(s catalog.Session) bool { return m.level(s.Node, s.Key) < policy.Search })
 	switch len(found) {
 	case 0:
 		return Session{}, fmt.Errorf("%.60q: %w", selector, ErrNoSession)

@@ -27,8 +27,9 @@ type Request struct {
 }
 
 const (
-	reranked      = 30  // candidates whose text is read for pairs of words
-	maxSnippets   = 3   // of a hit
+	reranked      = 20  // candidates whose best turn is read, for pairs of words
+	maxSnippets   = 3   // of each of the first hits; later ones show one
+	fullHits      = 5   // hits that show so many
 	snippetBudget = 400 // bytes of one
 )
 
@@ -98,22 +99,39 @@ func (s *searching) keep(id record.SessionID) bool {
 	if s.only != 0 && id != s.only {
 		return false
 	}
-	c, ok, err := s.m.cat.Session(id)
+	b, ok, err := s.m.cat.Brief(id)
 	if err != nil {
 		s.err = err
 		return false
 	}
-	if !ok || s.r.Except != "" && c.Key.Native == s.r.Except {
+	if !ok || b.Turns == 0 || s.r.Except != "" && b.Key.Native == s.r.Except {
 		return false
 	}
-	s.seen[id] = c
-	if s.m.admits(c, s.r.Filter, s.r.Surface) {
+	if s.m.level(b.Node, b.Key) < s.r.Surface {
+		s.withheld++
+		return false
+	}
+	if s.r.Filter.plain() {
 		return true
 	}
-	if s.m.level(c) < s.r.Surface {
-		s.withheld++
+	c, err := s.session(id)
+	if err != nil {
+		s.err = err
+		return false
 	}
-	return false
+	return s.m.admits(c, s.r.Filter, s.r.Surface)
+}
+
+// session reads a session once.
+func (s *searching) session(id record.SessionID) (catalog.Session, error) {
+	if c, ok := s.seen[id]; ok {
+		return c, nil
+	}
+	c, _, err := s.m.cat.Session(id)
+	if err == nil {
+		s.seen[id] = c
+	}
+	return c, err
 }
 
 // dead hides superseded entries, at no cost when there are none.
@@ -133,9 +151,14 @@ func (s *searching) fits() func(record.SessionID) float64 {
 		return nil
 	}
 	return func(id record.SessionID) float64 {
+		c, err := s.session(id)
+		if err != nil {
+			s.err = err
+			return 0
+		}
 		best := 0.0
 		for _, d := range dates {
-			best = max(best, d.Fit(s.seen[id].Started, s.seen[id].Updated))
+			best = max(best, d.Fit(c.Started, c.Updated))
 		}
 		return best
 	}
@@ -169,7 +192,11 @@ func (s *searching) rank(ctx context.Context, f postings.Found) ([]hit, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		h := hit{session: s.seen[c.Session], score: c.Score, best: c.Best}
+		session, err := s.session(c.Session)
+		if err != nil {
+			return nil, err
+		}
+		h := hit{session: session, score: c.Score, best: c.Best}
 		h.Matched, h.Asked, h.Matches = c.Matched, len(s.q.Terms), c.Turns
 		if i < reranked || len(s.q.Phrases) > 0 {
 			keep, err := s.read(&h)
@@ -199,26 +226,27 @@ func (s *searching) rank(ctx context.Context, f postings.Found) ([]hit, error) {
 // nearBound is the bounded advantage of the project at hand.
 const nearBound = 1.2
 
-// read looks at the best turns of a candidate. It is not kept when quoted text
-// does not stand in any turn that holds its words.
+// read looks at the best turn of a candidate, and for quoted text at the
+// others too. It is not kept when that does not stand in any of its turns.
 func (s *searching) read(h *hit) (bool, error) {
-	pairs, phrases := 0.0, len(s.q.Phrases) == 0
+	quoted := len(s.q.Phrases) > 0
 	for i, t := range h.best {
+		if i > 0 && !quoted {
+			break
+		}
 		e, err := s.entry(t.Pos)
 		if err != nil {
 			return false, err
 		}
-		text := e.Text.String()
 		if i == 0 {
 			h.first = e.CID()
+			h.score.Add(rank.PartPairs, rank.PairsWeight*s.pairs.Best(e.Text.String()))
 		}
-		if i < 3 {
-			pairs = max(pairs, s.pairs.Best(text))
+		if quoted && s.holdsPhrases(e.Text.String()) {
+			return true, nil
 		}
-		phrases = phrases || s.holdsPhrases(text)
 	}
-	h.score.Add(rank.PartPairs, rank.PairsWeight*pairs)
-	if !phrases {
+	if quoted {
 		return s.anyPhrase(h)
 	}
 	return true, nil
@@ -230,7 +258,7 @@ func (s *searching) holdsPhrases(text string) bool {
 			return false
 		}
 	}
-	return len(s.q.Phrases) > 0
+	return true
 }
 
 // anyPhrase looks for the quoted text in all turns of a session.
@@ -330,7 +358,11 @@ func (s *searching) finish(h *hit, n int) error {
 		return err
 	}
 	h.Snippets = []Snippet{}
-	for _, t := range h.best[:min(len(h.best), maxSnippets)] {
+	shown := 1
+	if n <= fullHits {
+		shown = maxSnippets
+	}
+	for _, t := range h.best[:min(len(h.best), shown)] {
 		e, err := s.entry(t.Pos)
 		if err != nil {
 			return err

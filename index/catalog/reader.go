@@ -17,6 +17,7 @@ type Reader struct {
 	files   []*file
 	mem     *memtable // nil on a snapshot
 	dropped dropIndex
+	touched map[record.SessionID]bool // sessions that lost turns: their sums are counted anew
 }
 
 // NewReader opens the view in a snapshot.
@@ -25,7 +26,7 @@ func NewReader(snap *shelf.Snapshot) (*Reader, error) {
 	if err := st.Newer(Name, version); err != nil {
 		return nil, err
 	}
-	r := &Reader{dropped: dropIndex{}}
+	r := &Reader{dropped: dropIndex{}, touched: map[record.SessionID]bool{}}
 	if st.Version != version {
 		return r, nil
 	}
@@ -185,7 +186,7 @@ func (r *Reader) sum(id record.SessionID) (*session, bool, error) {
 	if !found {
 		return nil, false, nil
 	}
-	if r.dropped.touches(out.node) {
+	if r.touched[id] {
 		if err := r.recount(out); err != nil {
 			return nil, false, err
 		}
@@ -446,18 +447,9 @@ func (x dropIndex) covers(p record.Pos) bool {
 	return false
 }
 
-func (x dropIndex) touches(node record.NodeID) bool {
-	for s := range x {
-		if s.Node == node {
-			return true
-		}
-	}
-	return false
-}
-
 // loadDrops gathers what the files and the memory say was taken back.
 func (r *Reader) loadDrops() error {
-	r.dropped = dropIndex{}
+	r.dropped, r.touched = dropIndex{}, map[record.SessionID]bool{}
 	var cids []record.CID
 	for _, f := range r.files {
 		d, c, err := f.taken()
@@ -465,13 +457,17 @@ func (r *Reader) loadDrops() error {
 			return err
 		}
 		for _, one := range d {
-			r.dropped.add(one)
+			if err := r.drop(one); err != nil {
+				return err
+			}
 		}
 		cids = append(cids, c...)
 	}
 	if r.mem != nil {
 		for _, d := range r.mem.drops {
-			r.dropped.add(d)
+			if err := r.drop(d); err != nil {
+				return err
+			}
 		}
 		cids = append(cids, r.mem.cidDrops...)
 	}
@@ -483,12 +479,54 @@ func (r *Reader) loadDrops() error {
 	return nil
 }
 
+// drop takes back a run of entries, and notes the sessions that lose turns.
+func (r *Reader) drop(d drop) error {
+	r.dropped.add(d)
+	for _, f := range r.files {
+		for i, rng := range f.ranges {
+			if rng.stream != d.stream {
+				continue
+			}
+			lo, hi := max(d.from, rng.first), min(d.to, rng.next()-1)
+			for seq := lo; seq <= hi; seq++ {
+				x, err := f.doc(f.starts[i] + uint32(seq-rng.first))
+				if err != nil {
+					return err
+				}
+				if x.session == noSession {
+					continue
+				}
+				row, err := f.row(int(x.session))
+				if err != nil {
+					return err
+				}
+				r.touched[row.id] = true
+			}
+		}
+	}
+	if r.mem == nil {
+		return nil
+	}
+	start := uint32(0)
+	for _, rng := range r.mem.ranges {
+		if rng.stream == d.stream {
+			for seq := max(d.from, rng.first); seq <= min(d.to, rng.next()-1); seq++ {
+				if x := r.mem.docs[start+uint32(seq-rng.first)]; x.session != noSession {
+					r.touched[r.mem.order[x.session].id] = true
+				}
+			}
+		}
+		start += rng.count
+	}
+	return nil
+}
+
 // dropCID takes back every entry of a content, in whatever log it stands.
 func (r *Reader) dropCID(c record.CID) error {
+	var at []record.Pos
 	for _, f := range r.files {
 		err := f.lookup(&f.cids, c.Short(), func(n uint32) bool {
-			p := f.pos(n)
-			r.dropped.add(drop{p.Stream, p.Seq, p.Seq})
+			at = append(at, f.pos(n))
 			return true
 		})
 		if err != nil {
@@ -497,8 +535,12 @@ func (r *Reader) dropCID(c record.CID) error {
 	}
 	if r.mem != nil {
 		if n, ok := r.mem.cids[c.Short()]; ok {
-			p := r.mem.pos(n)
-			r.dropped.add(drop{p.Stream, p.Seq, p.Seq})
+			at = append(at, r.mem.pos(n))
+		}
+	}
+	for _, p := range at {
+		if err := r.drop(drop{p.Stream, p.Seq, p.Seq}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func (v *View) Reset() error {
 	err := v.Close()
 	v.state = shelf.State{Version: version, Known: record.Frontier{}}
 	v.known = record.Frontier{}
-	v.Reader = Reader{mem: newMemtable(), dropped: dropIndex{}}
+	v.Reader = Reader{mem: newMemtable(), dropped: dropIndex{}, touched: map[record.SessionID]bool{}}
 	return err
 }
 
@@ -101,6 +101,12 @@ func (v *View) Apply(_ context.Context, s record.StreamID, from record.Seq, entr
 		seq := from + record.Seq(i)
 		v.mem.apply(s, seq, e)
 		v.mem.ranges = extend(v.mem.ranges, s, seq, 1)
+		// A copy can come after another log has taken it back.
+		if len(v.dropped) > 0 && v.dropped.covers(record.Pos{Stream: s, Seq: seq}) {
+			if err := v.drop(drop{s, seq, seq}); err != nil {
+				return err
+			}
+		}
 		if e.Kind == record.KindSupersede && e.Drop != nil {
 			if err := v.takeBack(e.Drop); err != nil {
 				return err
@@ -115,7 +121,9 @@ func (v *View) Apply(_ context.Context, s record.StreamID, from record.Seq, entr
 
 func (v *View) takeBack(d *record.Drop) error {
 	for _, r := range d.Ranges {
-		v.dropped.add(drop{r.Stream, r.From, r.To})
+		if err := v.drop(drop{r.Stream, r.From, r.To}); err != nil {
+			return err
+		}
 	}
 	for _, c := range d.CIDs {
 		if err := v.dropCID(c); err != nil {
