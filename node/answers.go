@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deja-node/deja/index"
@@ -104,11 +105,29 @@ func (n *Node) with(ctx context.Context, ask func(*index.Memory) error) error {
 	}
 }
 
-// refreshInline reads what is cheap to read before an answer, and says what it
-// did not read. It never waits for another writer.
-func (n *Node) refreshInline(ctx context.Context) (Freshness, error) {
+// answer asks the memory, having read what is cheap to read first, and says
+// what was not read. Looking for changes and asking go side by side; only when
+// something had changed is the question asked again.
+func (n *Node) answer(ctx context.Context, ask func(*index.Memory) error) (Freshness, error) {
+	var asked error
+	var wg sync.WaitGroup
+	wg.Go(func() { asked = n.with(ctx, ask) })
+	rep, idle, err := n.idle(ctx)
+	wg.Wait()
+	if err == nil && idle {
+		return n.freshness(rep), asked
+	}
+	fresh, err := n.readGrowth(ctx)
+	if err != nil {
+		return fresh, err
+	}
+	return fresh, n.with(ctx, ask)
+}
+
+// readGrowth reads what live sessions have grown by.
+func (n *Node) readGrowth(ctx context.Context) (Freshness, error) {
 	f := Freshness{Unreadable: []string{}, AsOf: n.host.Now().UTC().Truncate(time.Second)}
-	rep, err := n.Refresh(ctx, RefreshOptions{Depth: sources.Glance, Budget: inlineBudget, Inline: true})
+	rep, err := n.Refresh(ctx, RefreshOptions{Depth: sources.Glance, Budget: inlineBudget})
 	switch {
 	case errors.Is(err, index.ErrBusy):
 		return f, nil
@@ -116,7 +135,7 @@ func (n *Node) refreshInline(ctx context.Context) (Freshness, error) {
 		if err := n.Rebuild(ctx); err != nil {
 			return f, err
 		}
-		return n.refreshInline(ctx)
+		return n.readGrowth(ctx)
 	case err != nil && ctx.Err() != nil:
 		return f, ctx.Err()
 	case err != nil:
@@ -124,16 +143,21 @@ func (n *Node) refreshInline(ctx context.Context) (Freshness, error) {
 		f.Unreadable = append(f.Unreadable, err.Error())
 		return f, nil
 	}
+	return n.freshness(rep), nil
+}
+
+// freshness is what a look at the stores says of an answer.
+func (n *Node) freshness(rep Report) Freshness {
+	f := Freshness{Unreadable: []string{}, AsOf: n.host.Now().UTC().Truncate(time.Second)}
 	for _, s := range rep.Sources {
-		f.BehindFiles += s.Behind
+		f.BehindFiles += s.Behind + len(s.Failed)
 		switch s.State {
 		case StateDenied, StateFailed, StateUnplugged:
 			f.Unreadable = append(f.Unreadable, s.Root)
 		}
-		f.BehindFiles += len(s.Failed)
 	}
 	f.Complete = f.BehindFiles == 0 && len(f.Unreadable) == 0
-	return f, nil
+	return f
 }
 
 func (n *Node) filter(f Filter) (index.Filter, error) {
@@ -167,10 +191,7 @@ func (n *Node) Search(ctx context.Context, q SearchQuery) (ans index.Answer, fre
 			return ans, fresh, err
 		}
 	}
-	if fresh, err = n.refreshInline(ctx); err != nil {
-		return ans, fresh, err
-	}
-	err = n.with(ctx, func(m *index.Memory) error {
+	fresh, err = n.answer(ctx, func(m *index.Memory) (err error) {
 		ans, err = m.Search(ctx, index.Request{Text: q.Text, Filter: f, Limit: q.Limit, Explain: q.Explain, Surface: policy.Search})
 		return err
 	})
@@ -191,10 +212,7 @@ func (n *Node) Recall(ctx context.Context, q RecallQuery) (ans index.Answer, fre
 	if err != nil {
 		return ans, fresh, err
 	}
-	if fresh, err = n.refreshInline(ctx); err != nil {
-		return ans, fresh, err
-	}
-	err = n.with(ctx, func(m *index.Memory) error {
+	fresh, err = n.answer(ctx, func(m *index.Memory) (err error) {
 		ans, err = m.Search(ctx, index.Request{Text: q.Text, Filter: f, Limit: q.Limit, Surface: policy.MCP})
 		return err
 	})
@@ -211,10 +229,7 @@ type Digest struct {
 // Context returns the digest of the session that a selector names, or else of
 // the one that answers it best as a question.
 func (n *Node) Context(ctx context.Context, selector string, budget int) (d Digest, err error) {
-	if d.Freshness, err = n.refreshInline(ctx); err != nil {
-		return d, err
-	}
-	err = n.with(ctx, func(m *index.Memory) error {
+	d.Freshness, err = n.answer(ctx, func(m *index.Memory) (err error) {
 		d.Session, d.Text, err = m.Digest(ctx, selector, budget)
 		if !errors.Is(err, index.ErrNoSession) {
 			return err
@@ -235,10 +250,7 @@ func (n *Node) Last(ctx context.Context, f Filter, limit int) (out []index.Sessi
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := n.refreshInline(ctx); err != nil {
-		return nil, 0, err
-	}
-	err = n.with(ctx, func(m *index.Memory) error {
+	_, err = n.answer(ctx, func(m *index.Memory) (err error) {
 		out, total, err = m.Last(inner, limit, policy.Search)
 		return err
 	})

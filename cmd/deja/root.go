@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -57,11 +58,23 @@ logs with your other machines over SSH.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return withHint(usageError{err}, "%s --help", cmd.CommandPath())
 	})
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { tuneMemory(cmd) }
 	root.AddCommand(a.commands()...)
 	for _, c := range root.Commands() {
 		checkUsage(c)
 	}
 	return root
+}
+
+// quick are the commands that end within milliseconds: their garbage is left
+// to the end of the process.
+var quick = map[string]bool{"search": true, "last": true, "show": true, "hook": true, "version": true}
+
+func tuneMemory(cmd *cobra.Command) {
+	if quick[cmd.Name()] {
+		debug.SetGCPercent(800)
+		debug.SetMemoryLimit(128 << 20)
+	}
 }
 
 // unknownCommand refuses words that no command has, and suggests what may have
