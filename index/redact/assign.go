@@ -16,6 +16,8 @@ var assignRules = []rule{
 			`ALTER USER app WITH PASSWORD '‹pw›';`, `password: str = "‹pw›"`, "app --password ‹pw› run", "aws_pass :\n    ‹an32›\nregion = x",
 			`<add key="Password" value="‹pw›"/>`, `os.environ["DB_PASSWORD"] = "‹pw›"`, `{\"password\": \"‹pw›\"}`, "requirepass ‹word›", "PASSWORD=‹d8›",
 			`export PASS=‹an12›\nexport B=1`, "password = b'‹pw›'", `setPassword("‹word›")`,
+			"- name: DB_PASSWORD\n  value: \"‹pw›\"", `{"name":"DB_PASSWORD","value":"‹pw›"}`, `<entry key="db.password">‹pw›</entry>`, "password -> ‹pw›", "/login?next=%2Fx%3Fpassword%3D‹an20›%26a",
+			`SECRET_PASSWORD = os.getenv("X", "‹an20›")`, `password: process.env.PW || '‹pw›'`,
 		},
 		miss: []string{
 			"password: changed", "password: string", `password: ""`, "password=********", "password_attempts=3 locked=false", "--- PASS: TestV2Store3 (0.01s)",
@@ -24,6 +26,7 @@ var assignRules = []rule{
 			"password VARCHAR(255) NOT NULL", "password=$PASSWORD2", "bypass=feature22", "password: <your-password>", "pass: 12", "password: ENC[AES256_GCM,x]",
 			"password = hash2.Sum512(input)", "password: app-config-v2", "password:\n  minLength: 8\n", "password: *default_pw",
 			"db:\n  password:\n  host: db12345\n", "password: |\n",
+			"- name: DB_PASSWORD\n  valueFrom:\n    key: a1b2c3", `password = form.get("password", "")`, "password >= minimum12", `<label for="password">Password</label>`,
 		},
 	},
 	{
@@ -37,7 +40,7 @@ var assignRules = []rule{
 		miss: []string{
 			"token: null", "max_tokens=40960", `"token_type":"bearer2"`, "token = strings.TrimPrefix(h, x)", "token: z.string().min(20)", "tokens: 1234567",
 			"--color-token-primary-500: #0ea5e9;", "next_page_token: ‹an30›", "self.token = self.client.fetch_token()", "token: ${{ secrets.NPM_TOKEN }}",
-			"token bucket size: 500 per minute", "sync ssh box --token-file t12345", "auth.go:42: token parse error: unexpected EOF", "token: sha256",
+			"token bucket size: 500 per minute", "sync ssh box --token-file t12345", `{"go/token", "x/y2z3"},`, "early_token *tls13.EarlySecret", "PrivateToken: testEd25519Private,", "AUTH_TOKEN = 0x4b45a1", "auth.go:42: token parse error: unexpected EOF", "token: sha256",
 		},
 	},
 	{
@@ -80,13 +83,38 @@ var assignRules = []rule{
 // matchAssigned marks the value of the name around an anchor.
 func (s *Scrubber) matchAssigned(at, end int) {
 	n := s.nameAt(at, end)
-	if n.strength == none || strings.HasSuffix(s.text[:n.lo], "://") {
-		return // the user of a URL is no name
+	if n.strength == none || n.lo > 0 && s.text[n.lo-1] == '/' {
+		return // a part of a path or a URL is no name
 	}
-	if v, ok := s.valueOf(n); ok && s.accept(n, v) {
+	v, ok := s.valueOf(n)
+	if ok && !v.quoted && n.strength > weak && (v.sep == sepEqual || v.sep == sepColon) {
+		v = s.fallback(v)
+	}
+	if ok && s.accept(n, v) {
 		s.mark(v.lo, v.hi)
 	}
 }
+
+// fallback returns the literal that an expression ends in, as in
+// getenv("NAME", "literal") and env.NAME || "literal", or the value itself.
+func (s *Scrubber) fallback(v value) value {
+	end := s.upTo(setLine, v.hi, fallbackMax)
+	rest := s.text[v.hi:end]
+	for _, before := range [...]string{`", `, "', ", "|| ", "?? ", " or "} {
+		at := strings.LastIndex(rest, before)
+		if at < 0 {
+			continue
+		}
+		lo, hi, ok := s.quotedAt(v.hi + at + len(before))
+		if ok && hi-lo >= 8 && hi <= end {
+			return value{lo: lo, hi: hi, quoted: true, sep: v.sep}
+		}
+	}
+	return v
+}
+
+// fallbackMax bounds an expression.
+const fallbackMax = 80
 
 // accept decides whether the value of a name is a secret.
 func (s *Scrubber) accept(n name, v value) bool {
@@ -98,6 +126,8 @@ func (s *Scrubber) accept(n name, v value) bool {
 		return false
 	case !v.quoted && v.hi < len(s.text) && (s.text[v.hi] == '(' || s.text[v.hi] == '['):
 		return false // a call or an index
+	case n.strength == weak && spaced && len(text) < 28:
+		return false
 	case n.strength == weak, v.apart:
 		return unnamed(text)
 	case v.sep == sepColon && n.dashes == 2:

@@ -6,7 +6,7 @@ import "strings"
 // of a row say where they stand, one word per place:
 //
 //	-p    in the argument after -p, or after -p=
-//	-p*   glued to it
+//	-p*   glued to it; -u+ glued to it, after a colon
 //	-u:   after the colon of the argument after -u; so with % , and /
 //	@2    in the second argument that is no option; @2/ after its slash
 //	@-1   in the last such argument
@@ -26,40 +26,45 @@ var commandRules = []rule{
 		miss:    []string{"mysql -u root -p", "mysql -uroot -h db1 app", "mysql -p app", "7z x a.7z", "mysql -p$PW123 app", "the mysql-port5 -p8"},
 	},
 	{
-		name: "curl", kind: "command-line", match: (*Scrubber).matchCommand, args: "-u: --user: -U: --proxy-user: -b; --cookie;", anchors: []string{"curl", "http -a", "wget"},
-		hit:  []string{"curl -u admin:‹pw› https://x.net/api", "curl --user 'svc:‹pw›' https://x.net", `curl -b "session=‹an18›" https://x.net`},
+		name: "curl", kind: "command-line", match: (*Scrubber).matchCommand, args: "-u: -u+ --user: -U: --proxy-user: -b; --cookie;", anchors: []string{"curl", "http -a", "wget"},
+		hit:  []string{"curl -u admin:‹pw› https://x.net/api", "curl -uadmin:‹pw› https://x.net/api", "curl --user 'svc:‹pw›' https://x.net", `curl -b "session=‹an18›" https://x.net`},
 		miss: []string{"curl -u bob https://x.net", `curl -u "$USER:$PASS" https://x.net`, `curl -H "Content-Type: application/json" https://x.net`, "curl -b jar.txt https://x.net"},
 	},
 	{
 		name: "login", kind: "command-line", match: (*Scrubber).matchCommand, args: "-p",
-		anchors: []string{"docker login", "podman login", "buildah login", "skopeo login", "oras login", "registry login", "az login", "oc login", "cf login", "mongo", "mongosh", "mongodump", "mongorestore", "snowsql", "cqlsh", "rdesktop", "psexec", "clickhouse-client"},
+		anchors: []string{"docker login", "podman login", "buildah login", "skopeo login", "oras login", "registry login", "az login", "oc login", "cf login", "mongo", "mongosh", "mongodump", "mongorestore", "snowsql", "cqlsh", "rdesktop", "psexec", "clickhouse-client", "twine upload", "ncftp", "ncftpput"},
 		hit:     []string{"docker login -u ci -p ‹pw› registry.x.net", "mongosh -u app -p ‹pw› db1"},
 		miss:    []string{"docker run -p 8080:80 nginx", "docker login -u ci registry.x.net"},
 	},
 	{
-		name: "password-option", kind: "command-line", match: (*Scrubber).matchCommand, args: "-a -P -w -pw -k -A -X -U%",
-		anchors: []string{"redis-cli", "valkey-cli", "zip", "unzip", "sqlcmd", "bcp", "tsql", "ipmitool", "ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "plink", "pscp", "psftp", "openssl", "snmpwalk", "snmpget", "smbclient", "rpcclient"},
+		name: "password-option", kind: "command-line", match: (*Scrubber).matchCommand, args: "-a -P -N -w -pw -upw -opw -k -A -X -U% -u, --body",
+		anchors: []string{"redis-cli", "valkey-cli", "zip", "unzip", "sqlcmd", "bcp", "tsql", "ipmitool", "ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "plink", "pscp", "psftp", "openssl", "snmpwalk", "snmpget", "smbclient", "rpcclient", "lftp", "ssh-keygen", "pdftotext", "gh secret set"},
 		hit: []string{
 			"redis-cli -a ‹word› ping", "zip -P ‹word› a.zip b", "openssl enc -aes-256-cbc -k ‹pw› -in a", "ldapsearch -x -D cn=admin -w ‹pw› -b dc=x",
-			"smbclient //h/s -U bob%‹pw›", "plink -pw ‹pw› host",
+			"smbclient //h/s -U bob%‹pw›", "plink -pw ‹pw› host", "lftp -u bob,‹pw› sftp://h", "ssh-keygen -t ed25519 -N '‹pw›' -f k",
 		},
 		miss: []string{"redis-cli -a", "openssl rand -hex 32", "openssl rsa -in k -k $KEY", "unzip -P", "zip -r a.zip Dir2/x3", "ldapsearch -x -b dc=x1x1"},
 	},
 	{
 		name: "login-argument", kind: "command-line", match: (*Scrubber).matchCommand, args: "@1",
-		anchors: []string{"vault login", "npm token revoke", "flyctl auth token"},
-		hit:     []string{"vault login ‹an22›", "vault login -no-print ‹an22›"},
+		anchors: []string{"vault login", "cargo login", "wandb login", "snyk auth", "convertto-securestring"},
+		hit:     []string{"vault login ‹an22›", "vault login -no-print ‹an22›", `$p = ConvertTo-SecureString "‹pw›" -AsPlainText`},
 		miss:    []string{"vault login", "vault login -method=userpass username=bob1", "vault token lookup"},
 	},
 	{
-		name: "user-and-password", kind: "command-line", match: (*Scrubber).matchCommand, args: "@2", anchors: []string{"add_user", "change_password", "wpa_passphrase"},
-		hit:  []string{"rabbitmqctl add_user bob ‹pw›", "wpa_passphrase home ‹pw›"},
+		name: "user-and-password", kind: "command-line", match: (*Scrubber).matchCommand, args: "@2", anchors: []string{"add_user", "change_password", "wpa_passphrase", "net user", "config set --secret"},
+		hit:  []string{"rabbitmqctl add_user bob ‹pw›", "wpa_passphrase home ‹pw›", "net user bob ‹pw› /add"},
 		miss: []string{"rabbitmqctl add_user bob", "def change_password(user, password1)"},
 	},
 	{
 		name: "htpasswd", kind: "command-line", match: (*Scrubber).matchCommand, args: "@-1", anchors: []string{"htpasswd -b", "htpasswd -nb", "htpasswd -cb", "htpasswd -bc", "htpasswd -bnb"},
 		hit:  []string{"htpasswd -b users bob ‹word›", "htpasswd -nbB bob ‹pw›"},
 		miss: []string{"htpasswd -c users bob1bob1"},
+	},
+	{
+		name: "wifi", kind: "command-line", match: (*Scrubber).matchCommand, args: "password", anchors: []string{"nmcli"},
+		hit:  []string{"nmcli dev wifi connect home password ‹word›"},
+		miss: []string{"nmcli dev wifi connect home1home1", "nmcli -s password"},
 	},
 	{
 		name: "net-use", kind: "command-line", match: (*Scrubber).matchCommand, args: "@3", anchors: []string{"net use"},
@@ -72,12 +77,12 @@ var commandRules = []rule{
 		miss: []string{"sqlplus / as sysdba1", "sqlplus scott@orcl12"},
 	},
 	{
-		name: "sql-identified", kind: "command-line", match: (*Scrubber).matchDirective, anchors: []string{"identified by", "identified by password", "identified with mysql_native_password by"},
-		hit:  []string{"CREATE USER 'app'@'%' IDENTIFIED BY '‹pw›';", "grant all on x.* to y identified by ‹word›"},
-		miss: []string{"identified by the user", "a row identified by its key", "IDENTIFIED BY '$PASS1'"},
+		name: "sql-identified", kind: "command-line", match: (*Scrubber).matchIdentified, anchors: []string{"identified by", "identified by password", "identified with mysql_native_password by"},
+		hit:  []string{"CREATE USER 'app'@'%' IDENTIFIED BY '‹pw›';", "create user y identified by ‹word›;"},
+		miss: []string{"identified by the user", "a row identified by its key", "IDENTIFIED BY '$PASS1'", "the revision identified by rev12345."},
 	},
 	{
-		name: "here-string", kind: "command-line", match: (*Scrubber).matchHere, anchors: []string{"-token <<<", "-stdin <<<"},
+		name: "here-string", kind: "command-line", match: (*Scrubber).matchHere, anchors: []string{"-token <<<", "-stdin <<<", "sudo -s <<<"},
 		hit:  []string{"gh auth login --with-token <<< ‹an21›", `docker login --password-stdin <<<"‹pw›"`},
 		miss: []string{`gh auth login --with-token <<< "$TOKEN"`},
 	},
@@ -153,8 +158,14 @@ func (s *Scrubber) matchCommand(at, end int) {
 	if end >= len(s.text) || s.sets[s.text[end]]&setSpace == 0 {
 		return
 	}
+	if s.command.rule == s.rule && at < s.command.hi {
+		return // an argument of the command before
+	}
 	var store [commandArgs]argument
 	args, whole := s.arguments(end, store[:0])
+	if len(args) > 0 {
+		s.command = span{at, args[len(args)-1].hi, s.rule}
+	}
 	for spec := range strings.FieldsSeq(s.rules[s.rule].args) {
 		s.steps += len(args)
 		if spec[0] == '@' {
@@ -168,7 +179,7 @@ func (s *Scrubber) matchCommand(at, end int) {
 // option marks what an option gives.
 func (s *Scrubber) option(args []argument, spec string) {
 	kind := spec[len(spec)-1]
-	if strings.IndexByte("*:%,/;", kind) < 0 {
+	if strings.IndexByte("*+:%,/;", kind) < 0 {
 		kind = 0
 	} else {
 		spec = spec[:len(spec)-1]
@@ -176,13 +187,17 @@ func (s *Scrubber) option(args []argument, spec string) {
 	for i, a := range args {
 		text := s.text[a.lo:a.hi]
 		switch {
-		case kind == '*':
+		case kind == '*', kind == '+':
 			if rest, ok := strings.CutPrefix(text, spec); ok && rest != "" {
 				lo := a.lo + len(spec)
 				for lo < a.hi && (s.text[lo] == '\'' || s.text[lo] == '"' || s.text[lo] == '=') {
 					lo++
 				}
-				s.markGiven(lo, a.hi, 0)
+				if kind == '+' {
+					s.markGiven(lo, a.hi, ':')
+				} else {
+					s.markGiven(lo, a.hi, 0)
+				}
 			}
 		case text == spec && i+1 < len(args):
 			s.markGiven(args[i+1].lo, args[i+1].hi, kind)
@@ -243,11 +258,23 @@ func (s *Scrubber) markGiven(lo, hi int, after byte) {
 // given decides about a value in a place where a program takes a password:
 // all but a word in lower case, which a sentence about the program may have.
 func given(v string) bool {
+	v = v[:min(len(v), profileMax)]
 	if len(v) < 4 || placeholder(v) || v[0] == '-' {
 		return false
 	}
 	p := profileOf(v)
 	return p.blank == 0 && (p.digit > 0 || p.hard > 0 || p.upper > 0 && p.lower > 0) && !isPath(v, p)
+}
+
+// matchIdentified marks a password in SQL, where it is quoted or follows a user.
+func (s *Scrubber) matchIdentified(at, end int) {
+	before := s.text[s.back(setLine, at, 64):at]
+	s.steps += len(before)
+	if lo, hi, ok := s.quotedAt(s.run(setSpace, end)); ok {
+		s.markGiven(lo, hi, 0)
+	} else if containsFold(before, "user ") || containsFold(before, "grant ") {
+		s.matchDirective(at, end)
+	}
 }
 
 // matchHere marks a here-string that is fed to a login.
@@ -260,7 +287,7 @@ func (s *Scrubber) matchHere(_, end int) {
 
 // matchPiped marks what echo writes into a login, which stands before it.
 func (s *Scrubber) matchPiped(at, _ int) {
-	from := s.back(setLine, at, profileMax)
+	from := s.back(setLine, at, nearMax)
 	bar := strings.LastIndexByte(s.text[from:at], '|')
 	s.steps += at - from
 	if bar < 0 {

@@ -69,6 +69,7 @@ var attributes = []string{"path", "domain", "expires", "max-age", "samesite", "p
 // cookieValue decides about the value of a cookie: an opaque one may be a
 // session, a readable one is a setting.
 func cookieValue(v string) bool {
+	v = v[:min(len(v), profileMax)]
 	if len(v) < 12 || placeholder(v) {
 		return false
 	}

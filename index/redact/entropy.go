@@ -7,7 +7,7 @@ import "strings"
 var entropyRules = []rule{{
 	name: "bare-line", kind: "entropy", match: (*Scrubber).matchLine,
 	hit:  []string{"‹an32›\n", "here it is:\n\n    ‹{an20}_{an19}›\n\nkeep it safe"},
-	miss: []string{"‹h40›\n", "‹uuid›", "toolu_‹an24›\n", "TestHTTP2ServerPushesAgain2026\n", "nanoid ‹an21›", "‹b76›\n‹b76›\n‹b40›\n", "TestSyncExportRedactsAgainAndAgain1\n", "internal/auth/Token_store2_refresh_test.go"},
+	miss: []string{"‹h40›\n", "‹uuid›", "toolu_‹an24›\n", "TestHTTP2ServerPushesAgain2026\n", "nanoid ‹an21›", "‹b76›\n‹b76›\n‹b40›\n", "‹an32›\n‹an32›\n", "‹an32›\n[redacted:entropy]\n", "OpVCVTDQ2PDMasked256\n\tOpVCVTDQ2PSMasked128\n", "TestSyncExportRedactsAgainAndAgain1\n", "internal/auth/Token_store2_refresh_test.go"},
 }}
 
 const (
@@ -25,10 +25,7 @@ func (s *Scrubber) matchLine(lo, hi int) {
 	if before > 0 && s.text[before-1] != '\n' || after < len(s.text) && s.text[after] != '\n' && s.text[after] != '\r' {
 		return
 	}
-	if before > 1 && s.back(setOpaque, before-1, opaqueMin) == before-1-opaqueMin {
-		return
-	}
-	if next := s.upTo(setBlank, after, 4); s.upTo(setOpaque, next, 2*opaqueMin) == next+2*opaqueMin {
+	if s.listed(before, after) {
 		return
 	}
 	v := s.text[lo:hi]
@@ -49,4 +46,23 @@ func identifier(v string) bool {
 		i++
 	}
 	return i >= 2 && i <= 12 && i < len(v) && (v[i] == '_' || v[i] == '-') && len(v)-i <= 34
+}
+
+// listed reports whether the line before or after is one word as well: then
+// this is one of a list of names or of the lines of a block. What has been
+// redacted counts as a word, lest a list goes entry by entry.
+func (s *Scrubber) listed(before, after int) bool {
+	const min = 12
+	if hi := s.back(setBlank, before, 64); hi < before {
+		if strings.HasSuffix(s.text[:hi], "[redacted:entropy]") {
+			return true
+		}
+		lo := s.back(setOpaque, hi, lineMax)
+		if lo = s.back(setSpace, lo, 64); hi-lo >= min && (lo == 0 || s.text[lo-1] == '\n') {
+			return true
+		}
+	}
+	lo := s.upTo(setBlank, after, 64)
+	hi := s.upTo(setOpaque, lo, lineMax)
+	return strings.HasPrefix(s.text[lo:], "[redacted:entropy]") || hi-lo >= min && (hi == len(s.text) || s.sets[s.text[hi]]&setBlank != 0)
 }

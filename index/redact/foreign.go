@@ -50,17 +50,15 @@ func (s *Scrubber) matchForeign(_, end int) {
 		switch {
 		case c == '\n' || c == '\r' || c == '.' || c == ';':
 			return
-		case c == ':' || c == '=':
-			sure = true
-			i++
-			continue
 		case c >= 0x80:
-			for _, w := range [...]string{"：", "＝", "是", "为", "為", "は", "「", "«", "—"} {
-				sure = sure || strings.HasPrefix(s.text[i:], w)
+			hi := s.run(setForeign, i)
+			for _, w := range givers {
+				sure = sure || strings.HasSuffix(s.text[i:hi], w)
 			}
-			i++
+			i = hi
 			continue
-		case s.sets[c]&setBare == 0 || c == '-':
+		case s.sets[c]&setBare == 0 || c == '-' || c == ':' || c == '=':
+			sure = sure || c == ':' || c == '='
 			i++
 			continue
 		}
@@ -73,6 +71,9 @@ func (s *Scrubber) matchForeign(_, end int) {
 		n++
 	}
 }
+
+// givers end what stands between the word and its value.
+var givers = []string{"：", "＝", "是", "为", "為", "は", "「", "«", "—", "–"}
 
 // matchForeignWord marks the value of a word that is written with the letters
 // of this alphabet, or some more.

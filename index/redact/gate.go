@@ -6,54 +6,37 @@ import (
 )
 
 // profileMax bounds what a gate looks at; the rest of a longer value is like it.
-const profileMax = 256
+const profileMax = 128
 
 // profile is what gates ask about a value.
 type profile struct {
-	n                          int
-	lower, upper, digit        int
-	soft                       int // - _ . / : which also join words
-	hard                       int // every other mark
-	foreign                    int // bytes beyond ASCII
-	blank                      int
-	turns                      int // neighbours of different classes
-	spelled                    int // letters in runs of four or more of lower case, as words have
-	distinct                   int // different bytes
-	hexOnly, lowHex, firstHigh bool
+	n                   int
+	lower, upper, digit int
+	soft                int // - _ . / : which also join words
+	hard                int // every other mark
+	foreign             int // bytes beyond ASCII
+	blank               int
+	turns               int // neighbours of different classes
+	spelled             int // letters in runs of four or more of lower case, as words have
+	distinct            int // different bytes
+	hexOnly             bool
 }
 
 func profileOf(v string) profile {
 	v = v[:min(len(v), profileMax)]
 	p := profile{n: len(v), hexOnly: true}
 	var seen [4]uint64
-	last, lowers := byte(0), 0
+	var last *int
+	lowers := 0
 	for i := range len(v) {
 		c := v[i]
-		var class byte
-		switch {
-		case isLower(c):
-			p.lower++
-			class = 'a'
-		case isUpper(c):
-			p.upper++
-			class = 'A'
-		case isDigit(c):
-			p.digit++
-			class = '0'
-		case c >= 0x80:
-			p.foreign++
-			class = 'x'
-		case c <= ' ':
-			p.blank++
-			class = ' '
-		case c == '-' || c == '_' || c == '.' || c == '/' || c == ':':
-			p.soft++
-			class = '-'
-		default:
-			p.hard++
-			class = '!'
+		class := p.class(c)
+		*class++
+		if last != nil && class != last {
+			p.turns++
 		}
-		if lowers++; class != 'a' {
+		last = class
+		if lowers++; class != &p.lower {
 			lowers = 0
 		}
 		if lowers == 4 {
@@ -61,19 +44,32 @@ func profileOf(v string) profile {
 		} else if lowers > 4 {
 			p.spelled++
 		}
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
-			p.hexOnly = false
-		}
-		if i > 0 && class != last {
-			p.turns++
-		}
-		last = class
+		p.hexOnly = p.hexOnly && (isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f')
 		if seen[c>>6]>>(c&63)&1 == 0 {
 			seen[c>>6] |= 1 << (c & 63)
 			p.distinct++
 		}
 	}
 	return p
+}
+
+// class returns the count that a byte belongs to.
+func (p *profile) class(c byte) *int {
+	switch {
+	case isLower(c):
+		return &p.lower
+	case isUpper(c):
+		return &p.upper
+	case isDigit(c):
+		return &p.digit
+	case c >= 0x80:
+		return &p.foreign
+	case c <= ' ':
+		return &p.blank
+	case c == '-' || c == '_' || c == '.' || c == '/' || c == ':':
+		return &p.soft
+	}
+	return &p.hard
 }
 
 // letters reports whether the value has nothing but letters.
@@ -118,11 +114,14 @@ func entropy(v string) float64 {
 	return math.Log2(n) - sum/n
 }
 
+// unnamedMax bounds a value without a strong name: longer ones are data.
+const unnamedMax = 512
+
 // unnamed decides about a value that only a weak name, or none, stands for:
 // long, of mixed classes, near the entropy that its length allows, and nothing
 // that is known to be harmless.
 func unnamed(v string) bool {
-	if len(v) < opaqueMin || len(v) > 2*profileMax {
+	if len(v) < opaqueMin || len(v) > unnamedMax {
 		return false
 	}
 	p := profileOf(v)
@@ -136,31 +135,31 @@ func unnamed(v string) bool {
 // hold what would be code outside quotes; word says that the name asks for a
 // password, which may be short and may be a number.
 func named(v string, quoted, word bool) bool {
-	if len(v) < 6 || placeholder(v) {
+	v = v[:min(len(v), profileMax)]
+	if len(v) < 6 {
 		return false
 	}
 	p := profileOf(v)
-	switch {
-	case p.blank > 0, p.wordy(), p.distinct < 3:
+	if p.blank > 0 || p.wordy() || p.distinct < 3 || p.digit == 0 && !p.jumbled() && !strongMark(v, p, quoted) || placeholder(v) {
 		return false
+	}
+	switch {
 	case p.digits():
 		return word || p.n >= 16
 	case isPath(v, p), isAlgorithm(v), isNumber(v, p), isDigest(v):
 		return false
 	case p.jumbled():
 		return true
-	case !quoted && isCode(v, p):
+	case !quoted && (isCode(v, p) || !word && camel(v, p)):
 		return false
-	case p.digit == 0:
-		return p.hard > 0 && strongMark(v, p, quoted)
 	}
-	return !kebab(v, p)
+	return p.digit == 0 || !kebab(v, p)
 }
 
 // strongMark decides about a value without digits that has a mark which joins
 // no words: a mark at its end alone is punctuation.
 func strongMark(v string, p profile, quoted bool) bool {
-	if p.lower+p.upper < 4 {
+	if p.hard == 0 || p.lower+p.upper < 4 {
 		return false
 	}
 	inner := 0
@@ -195,10 +194,13 @@ func kebab(v string, p profile) bool {
 
 // isNumber reports whether the value is an amount, an address or a date.
 func isNumber(v string, p profile) bool {
-	if p.hard > 0 && strings.Trim(v, "0123456789.,:+-%_") != "" {
-		return false
+	if strings.Trim(v, "0123456789.,:+-_/%") == "" {
+		return true
 	}
-	if strings.Trim(v, "0123456789.:+-_/%") == "" {
+	if v[0] == '#' && len(v) <= 9 && profileOf(v[1:]).hexOnly {
+		return true // a colour
+	}
+	if hex, ok := strings.CutPrefix(strings.TrimLeft(v, "+-"), "0x"); ok && len(hex) <= 16 && profileOf(hex).hexOnly {
 		return true
 	}
 	rest := strings.TrimLeft(v, "0123456789.")

@@ -41,7 +41,7 @@ func (s *Scrubber) matchScheme(at, end int) {
 		return
 	}
 	hi := s.run(setOpaque, lo)
-	v := strings.TrimRight(s.text[lo:min(hi, lo+profileMax)], ".")
+	v := strings.TrimRight(s.text[lo:min(hi, lo+nearMax)], ".")
 	s.steps += len(v)
 	p := profileOf(v)
 	if p.n < 12 || p.digit == 0 || kebab(v, p) || placeholder(v) || trailingDigits(v, p) || isPath(v, p) && p.n < 32 {
@@ -92,7 +92,7 @@ func (s *Scrubber) matchAuthorization(at, end int) {
 
 // markFields marks the fields of a digest header that prove something.
 func (s *Scrubber) markFields(i int) {
-	end := s.upTo(setLine, i, profileMax)
+	end := s.upTo(setLine, i, nearMax)
 	for _, field := range [...]string{"response=", "signature=", "cnonce="} {
 		at := strings.Index(s.text[i:end], field)
 		if at < 0 {

@@ -5,8 +5,14 @@ import "strings"
 // passRules let the scan pass over text that holds no secrets although it looks
 // as if it did: what is redacted already, and data that says what it is.
 var passRules = []rule{
-	{name: "redacted", match: (*Scrubber).passRedacted, anchors: []string{"[redacted:"}},
-	{name: "data-url", match: (*Scrubber).passData, anchors: []string{";base64,"}},
+	{
+		name: "redacted", match: (*Scrubber).passRedacted, anchors: []string{"[redacted:"},
+		miss: []string{"password: [redacted:password]", "curl -u bob:[redacted:command-line] x", "https://u:[redacted:url-credentials]@h/", "the token is [redacted:token]."},
+	},
+	{
+		name: "data-url", match: (*Scrubber).passData, anchors: []string{";base64,"},
+		miss: []string{`<img src="data:image/png;base64,‹b400›">`, "![x](data:image/gif;base64,‹b400›)"},
+	},
 }
 
 // The family of private keys in files: PEM and PGP armor, whole or cut short, in
@@ -157,7 +163,7 @@ func (s *Scrubber) armorHeader(i, limit int) int {
 	if end == i || end >= limit || s.text[end] != ':' {
 		return i
 	}
-	for end < limit && s.text[end] != '\n' && s.text[end] != '\\' && end < i+profileMax {
+	for end < limit && s.text[end] != '\n' && s.text[end] != '\\' && end < i+nearMax {
 		end++
 	}
 	return end

@@ -223,8 +223,11 @@ func worst(rng *rand.Rand) map[string]string {
 
 func FuzzScrub(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]int{}
 	for _, c := range redact.Cases() {
-		f.Add(fill(rng, c.Text))
+		if seen[c.Rule]++; seen[c.Rule] <= 2 {
+			f.Add(fill(rng, c.Text))
+		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := redact.New(redact.Options{})

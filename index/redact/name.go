@@ -69,7 +69,7 @@ func strengthOf(n string) (strength, int) {
 		return keyStrength(last[:len(last)-3], before), count
 	}
 	switch {
-	case hasSuffix(last, passwords):
+	case hasSuffix(last, passwords), equalFold(last, "pw"):
 		return word, count
 	case hasSuffixFold(last, "pass"):
 		if oneOf(last, notPass) {
@@ -143,8 +143,8 @@ func hasSuffix(s string, words []string) bool {
 }
 
 var (
-	passwords = []string{"password", "passwd", "passphrase", "passcode", "passwort", "pwd", "pw"}
-	notPass   = []string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "encompass", "renderpass", "subpass"}
+	passwords = []string{"password", "passwd", "passphrase", "passcode", "passwort", "pwd"}
+	notPass   = []string{"bypass", "compass", "surpass", "trespass", "overpass", "underpass", "encompass", "renderpass", "subpass", "buypass"}
 	secrets   = []string{"secret", "token", "apikey", "credential"}
 
 	strongWords = []string{"pat", "jwt", "psk", "bearer", "otp", "totp", "mnemonic"}

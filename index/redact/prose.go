@@ -12,18 +12,18 @@ var proseRules = []rule{
 		hit: []string{
 			"the admin password is ‹word›, please change it", "My password was ‹pw› before the rotation", `use the password "‹pw›" for staging`, "the token is ‹word› and it never expires",
 			"PW for the wifi is ‹word› btw", `failed for user "svc" with password "‹word›"`, "ssh as root with ‹pw› as the password", "I set the db password to ‹pw›.", "your temporary password: ‹word›",
-			"credentials are admin:‹pw›", "das Admin-Passwort ist ‹pw›", "the secret for the webhook is ‹pw›", "the password is `‹word›`", "The password is now ‹word›.",
+			"credentials are admin:‹pw›", "das Admin-Passwort ist ‹pw›", "the secret for the webhook is ‹pw›", "the password is `‹word›`", "with the password ‹pw›", "password\t‹pw›", "token ‹an32› was revoked", "SET PASSWORD FOR 'u'@'h' = '‹pw›';", "The password is now ‹word›.",
 		},
 		miss: []string{
 			"the password is wrong", "the password is the same as staging", "password must contain at least 8 characters", "the token is valid until 2026-11-02", "the token is base64-encoded",
 			"the password is AES-256 encrypted", "The password for the demo user is documented in the wiki", "the secret is in config/prod2.yml", "the password is 128-bit", "la clave es entender el problema",
-			"password is not set for user postgres@localhost", "the token is $TOKEN1", "set the password to at least 12 chars", "the api key is missing from request2",
+			"password is not set for user postgres@localhost", "the token is $TOKEN1", "set the password to at least 12 chars", "the api key is missing from request2", "password Field2 is", "token TestHTTP2ServerPushes2Again fails", "token count=Foo2!x",
 		},
 	},
 	{
 		name: "login-pair", kind: "password", match: (*Scrubber).matchPair,
-		anchors: []string{"log in ", "login ", "log into ", "logged in ", "sign in ", "signed in "},
-		hit:     []string{"log in with bob / ‹pw›", "login as admin/‹pw› on staging", "sign in with bob:‹pw›"},
+		anchors: []string{"log in ", "login ", "log into ", "logged in ", "sign in ", "signed in ", "login: ", "credentials: ", "creds: ", "/password: ", "/pass: "},
+		hit:     []string{"log in with bob / ‹pw›", "login as admin/‹pw› on staging", "sign in with bob:‹pw›", "credentials: admin / ‹pw›", "user/password: admin/‹pw›"},
 		miss:    []string{"log in with bob / alice", "login flow and/or logout2", "login http://x.net/a1", "login took 10:31:22"},
 	},
 }
@@ -40,7 +40,7 @@ func (s *Scrubber) matchTold(at, end int) {
 		return
 	}
 	s.toldBefore(at)
-	if end < len(s.text) && s.text[end-1] != ' ' && s.text[end] != ' ' {
+	if end < len(s.text) && s.text[end-1] != ' ' && s.sets[s.text[end]]&setSpace == 0 {
 		return
 	}
 	i, limit, copula := end, min(end+toldMax, len(s.text)), none
@@ -52,8 +52,10 @@ func (s *Scrubber) matchTold(at, end int) {
 		if lo, hi, ok := s.quotedAt(i); ok {
 			if (n == 0 || copula > none) && told(s.text[lo:hi], true) {
 				s.mark(lo, hi)
+				return
 			}
-			return
+			i = s.afterQuote(hi)
+			continue
 		}
 		stop := s.upTo(setArg, i, 2*toldMax)
 		w := s.text[i:stop]
@@ -61,7 +63,11 @@ func (s *Scrubber) matchTold(at, end int) {
 			return
 		}
 		s.steps += 2 * len(w)
-		if copula > none && s.markTold(i, stop, copula == strong) {
+		if copula > none && s.markTold(i, stop, copula == strong) || n == 0 && s.markSharp(i, stop) {
+			return
+		}
+		if lo, hi, ok := s.quotedAt(s.run(setSpace, stop)); ok && w == "=" && told(s.text[lo:hi], true) {
+			s.mark(lo, hi) // SET PASSWORD FOR ... = '...'
 			return
 		}
 		switch {
@@ -78,7 +84,7 @@ func (s *Scrubber) matchTold(at, end int) {
 }
 
 var (
-	copulas = []string{"is", "was", "are", "be", "=", ":", "->", "=>", "—", "–", "becomes", "equals", "ist", "lautet", "war", "es", "era", "est", "é", "jest", "to", "è"}
+	copulas = []string{"is", "was", "are", "be", "—", "–", "becomes", "equals", "ist", "lautet", "war", "es", "era", "est", "é", "jest", "to", "è"}
 	looser  = []string{"as", "with", "-"}
 	adverbs = []string{"now", "still", "currently", "just", "simply", "probably", "set", "to", "changed", "been", "jetzt", "ahora", "agora", "maintenant", "teraz"}
 )
@@ -122,6 +128,23 @@ func (s *Scrubber) markTold(lo, hi int, sure bool) bool {
 	return true
 }
 
+// markSharp marks a word that follows the one for a secret directly, with
+// nothing to say that it is one: letters, digits and marks mixed as in no name,
+// or a generated value.
+func (s *Scrubber) markSharp(lo, hi int) bool {
+	for hi > lo && strings.IndexByte(".,;:)]}", s.text[hi-1]) >= 0 {
+		hi--
+	}
+	v := s.text[lo:hi]
+	p := profileOf(v)
+	sharp := p.digit > 0 && p.hard > 0 && p.upper > 0 && p.lower > 0 && !strings.ContainsAny(v, "=/")
+	if !sharp && (p.spelled*5 > p.n*2 || !unnamed(v)) || !told(v, true) {
+		return false
+	}
+	s.mark(lo, hi)
+	return true
+}
+
 // told decides about a word of a sentence. Unless the sentence is sure to give
 // a secret, a word with a number behind it is the name of something.
 func told(v string, sure bool) bool {
@@ -131,7 +154,7 @@ func told(v string, sure bool) bool {
 	p := profileOf(v)
 	head, _, joined := strings.Cut(v, "-")
 	switch {
-	case p.blank > 0 || p.foreign > 0, p.lower+p.upper == 0, strings.Contains(v, "://"), strings.IndexByte(v, '@') > 0 && strings.IndexByte(v, '.') > 0 && p.hard == 1:
+	case p.blank > 0 || p.foreign > 0, p.lower+p.upper == 0, strings.ContainsAny(v, "()[]{}<>|&;\\"), strings.Contains(v, "://"), strings.IndexByte(v, '@') > 0 && strings.IndexByte(v, '.') > 0 && p.hard == 1:
 		return false
 	case isPath(v, p), isNumber(v, p), isAlgorithm(v), isDigest(v), kebab(v, p), isCode(v, p) && p.soft > 0 && p.digit < 2:
 		return false
@@ -140,17 +163,17 @@ func told(v string, sure bool) bool {
 	case p.jumbled():
 		return true
 	case p.digit == 0:
-		return p.hard > 0 && strongMark(v, p, false)
+		return strongMark(v, p, false)
 	case sure:
-		return strings.IndexAny(v, "()[]{}<>|&;\\") < 0
+		return true
 	}
 	w := strings.TrimRight(v, "0123456789")
-	return len(w) > 0 && !profileOf(w).wordy() && strings.IndexAny(v, "()[]{}<>|&;\\") < 0
+	return w != "" && !profileOf(w).wordy()
 }
 
 // matchPair marks the second half of user / password after words like log in.
 func (s *Scrubber) matchPair(at, end int) {
-	if at > 0 && isWord(s.text[at-1]) {
+	if at > 0 && isWord(s.text[at-1]) && isWord(s.text[at]) {
 		return
 	}
 	i, limit, slash := end, min(end+toldMax, len(s.text)), false

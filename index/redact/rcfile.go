@@ -31,7 +31,7 @@ func (s *Scrubber) matchNetrc(at, end int) {
 	i, login := end, false
 	for range 8 {
 		lo := s.run(setBlank, i)
-		i = s.upTo(setArg, lo, profileMax)
+		i = s.upTo(setArg, lo, nearMax)
 		switch s.text[lo:i] {
 		case "login", "account":
 			login = true
@@ -39,7 +39,7 @@ func (s *Scrubber) matchNetrc(at, end int) {
 			return
 		case "password":
 			lo = s.run(setBlank, i)
-			if hi := s.upTo(setArg, lo, profileMax); login && given(s.text[lo:hi]) {
+			if hi := s.upTo(setArg, lo, nearMax); login && given(s.text[lo:hi]) {
 				s.mark(lo, hi)
 			}
 			return
@@ -57,7 +57,7 @@ func (s *Scrubber) matchPgpass(at, end int) {
 		return
 	}
 	hi := s.run(setArg, end)
-	if hi-end > profileMax {
+	if hi-end > nearMax {
 		return
 	}
 	rest := s.text[end:hi]

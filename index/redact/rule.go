@@ -19,8 +19,7 @@ type rule struct {
 
 	// match is called with the place of an anchor and marks what it finds.
 	match func(s *Scrubber, at, end int)
-
-	shape string // for matchShape
+	shape string // the form of what it finds, in place of anchors and match
 	args  string // for matchCommand
 
 	// hit texts lose what stands between ‹ and ›, and nothing else; miss texts

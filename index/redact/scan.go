@@ -25,7 +25,7 @@ type tables struct {
 	filter  [1 << gramBits / 64]uint64
 	head    [1 << headBits]uint16 // first anchor of a gram's chain, 0 for none
 	anchors []anchor              // anchors[0] is unused
-	rules   []rule
+	rules   []*rule
 	runs    []uint16 // rules for long runs
 }
 
@@ -40,37 +40,28 @@ type anchor struct {
 var shared = sync.OnceValue(buildTables)
 
 func buildTables() *tables {
-	t := &tables{anchors: make([]anchor, 1, 640)}
+	t := &tables{anchors: make([]anchor, 1, 640), rules: make([]*rule, 0, 320)}
 	for i := range 256 {
 		t.class[i], t.sets[i] = class(byte(i)), members(byte(i))
 	}
-	all := families()
-	n := 0
-	for _, f := range all {
-		n += len(f)
+	for _, family := range families() {
+		for i := range family {
+			t.rules = append(t.rules, &family[i])
+		}
 	}
-	t.rules = make([]rule, 0, n)
-	for _, f := range all {
-		t.rules = append(t.rules, f...)
-	}
-	for i := range t.rules {
-		r := &t.rules[i]
-		if r.match == nil {
-			r.match = (*Scrubber).matchShape
+	for i := len(t.rules) - 1; i >= 0; i-- {
+		r := t.rules[i]
+		for _, w := range r.words() {
+			t.add(w, uint16(i))
 		}
 		if r.shape == "" && r.anchors == nil {
 			t.runs = append(t.runs, uint16(i))
-			continue
-		}
-		for _, w := range r.words() {
-			t.add(w, uint16(i))
 		}
 	}
 	return t
 }
 
-// add enters an anchor at the end of its chain, so that chains keep the order
-// of the rules.
+// add enters an anchor at the head of its chain.
 func (t *tables) add(word string, rule uint16) {
 	a := anchor{word: word, rule: rule}
 	if word[0] >= 0x80 {
@@ -80,13 +71,10 @@ func (t *tables) add(word string, rule uint16) {
 		a.gram = a.gram<<classBits | uint32(t.class[word[int(a.offset)+i]])
 	}
 	t.filter[a.gram>>6] |= 1 << (a.gram & 63)
-	at := uint16(len(t.anchors))
+	head := &t.head[headOf(a.gram)]
+	a.next = *head
+	*head = uint16(len(t.anchors))
 	t.anchors = append(t.anchors, a)
-	link := &t.head[headOf(a.gram)]
-	for *link != 0 {
-		link = &t.anchors[*link].next
-	}
-	*link = at
 }
 
 func headOf(gram uint32) uint32 { return gram * 2654435769 >> (32 - headBits) }
@@ -113,7 +101,7 @@ func class(c byte) uint8 {
 
 // scan walks over the text once and lets rules mark what they find.
 func (s *Scrubber) scan(text string) {
-	s.text, s.pass, s.document, s.first, s.memo = text, 0, 0, len(s.found), [setCount]memo{}
+	s.text, s.pass, s.document, s.command, s.first, s.memo = text, 0, 0, span{}, len(s.found), [setCount]memo{}
 	t, seen, gram := s.tables, 0, uint32(0)
 	for i := 0; i < len(text); {
 		for stop := min(i+stride, len(text)); i < stop; i++ {
@@ -145,7 +133,7 @@ func (s *Scrubber) tryAnchors(gram uint32, i int) {
 		if a.gram != gram || at < 0 || end > len(s.text) {
 			continue
 		}
-		r := &t.rules[a.rule]
+		r := t.rules[a.rule]
 		if r.exact || r.shape != "" {
 			if s.text[at:end] != a.word {
 				continue
@@ -158,7 +146,11 @@ func (s *Scrubber) tryAnchors(gram uint32, i int) {
 		}
 		s.steps += len(a.word)
 		s.rule = a.rule
-		r.match(s, at, end)
+		if r.shape != "" {
+			s.matchShape(r.shape, at, end)
+		} else {
+			r.match(s, at, end)
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ type Scrubber struct {
 	rule     uint16 // that runs now
 	pass     int    // where the scan goes on, when a rule has passed over text
 	found    []span
-	first    int // of the spans of this scan
+	first    int  // of the spans of this scan
+	command  span // the last command line that was split
 	memo     [setCount]memo
 	document int // where the last Kubernetes document ended
 	steps    int // bytes looked at since the scrubber was made

@@ -132,6 +132,9 @@ func oneOf(s string, words []string) bool {
 	return false
 }
 
+// nearMax bounds how far a rule looks for what belongs to its anchor.
+const nearMax = 256
+
 // memo is the last run that was measured of one set.
 type memo struct{ from, to int }
 

@@ -64,8 +64,7 @@ func parseHole(shape string) hole {
 }
 
 // matchShape marks what has the shape of the rule that runs.
-func (s *Scrubber) matchShape(at, end int) {
-	shape := s.rules[s.rule].shape
+func (s *Scrubber) matchShape(shape string, at, end int) {
 	lit, before := literal(shape)
 	lo := at
 	if before != "" {
@@ -74,7 +73,7 @@ func (s *Scrubber) matchShape(at, end int) {
 			return
 		}
 	}
-	if !s.startsToken(lo) {
+	if !s.startsToken(lo) || len(lit) < 4 && before == "" && s.inGenerated(lo, lit) {
 		return
 	}
 	hi, ok := s.fill(shape[len(before)+len(lit):], end)
@@ -144,6 +143,21 @@ func (s *Scrubber) startsToken(i int) bool {
 	return i >= 3 && s.text[i-3] == '%' && s.sets[s.text[i-1]]&s.sets[s.text[i-2]]&setHex != 0
 }
 
+// inGenerated reports whether a short literal at i may be three bytes out of a
+// longer value: after a mark of base64, or of its variant for URLs.
+func (s *Scrubber) inGenerated(i int, lit string) bool {
+	if i == 0 {
+		return false
+	}
+	switch s.text[i-1] {
+	case '-', '_':
+		return true
+	case '/', '+':
+		return !strings.ContainsAny(lit, "-_")
+	}
+	return false
+}
+
 const (
 	wrapMin   = 60 // a terminal as narrow as this wraps lines
 	wrapLines = 8
@@ -156,7 +170,7 @@ func (s *Scrubber) unwrap(hi int) int {
 		if hi >= len(s.text) || s.text[hi] != '\n' {
 			return hi
 		}
-		width := hi - s.back(setLine, hi, 2*profileMax)
+		width := hi - s.back(setLine, hi, 2*nearMax)
 		end := s.upTo(setOpaque, hi+1, width)
 		rest := s.text[hi+1 : end]
 		p := profileOf(rest)

@@ -20,8 +20,10 @@ var urlRules = []rule{{
 	},
 }}
 
-// credentialsMax bounds the user and password of a URL.
-const credentialsMax = 512
+const (
+	credentialsMax = 512 // bytes of the user and password of a URL
+	slashedMax     = 128 // bytes of a password from its first slash on
+)
 
 // matchURL marks the password of a URL, or the token in place of its user.
 func (s *Scrubber) matchURL(_, end int) {
@@ -56,9 +58,7 @@ func (s *Scrubber) slashed(end, stop int) int {
 	if colon < 0 || strings.Trim(s.text[end+colon+1:stop], "0123456789") == "" {
 		return -1
 	}
-	more := s.upTo(setArg, stop, 128)
-	s.steps += more - stop
-	at := strings.IndexByte(s.text[stop:more], '@')
+	at := strings.IndexByte(s.text[stop:min(s.run(setArg, stop), stop+slashedMax)], '@')
 	if at < 0 {
 		return -1
 	}

@@ -17,8 +17,9 @@ const (
 	sepNone  separator = iota
 	sepEqual           // = and its kin
 	sepColon
-	sepBlank // blanks alone
-	sepOther // a mark that only a quoted value may follow
+	sepBlank   // blanks alone
+	sepEncoded // = in a URL within a URL, where the value ends with the next %26
+	sepOther   // a mark that only a quoted value may follow
 )
 
 // valueOf reads from the end of a name over the separator to the value.
@@ -40,6 +41,11 @@ func (s *Scrubber) valueOf(n name) (value, bool) {
 		return v, v.quoted
 	}
 	v.lo, v.hi = i, s.bareEnd(i)
+	if sep == sepEncoded {
+		if n := strings.Index(s.text[v.lo:min(v.hi, v.lo+nearMax)], "%26"); n >= 0 {
+			v.hi = v.lo + n
+		}
+	}
 	if next, ok := s.annotated(v); ok {
 		if v.lo, v.hi, v.quoted = s.quotedAt(next); !v.quoted {
 			v.lo, v.hi = next, s.bareEnd(next)
@@ -56,7 +62,7 @@ func (s *Scrubber) separator(n name, i int, closed bool) (separator, int) {
 		return sepNone, 0
 	}
 	switch c := rest[0]; {
-	case strings.HasPrefix(rest, "=="), strings.HasPrefix(rest, "=~"), strings.HasPrefix(rest, "::"):
+	case strings.HasPrefix(rest, "=="), strings.HasPrefix(rest, ">="), strings.HasPrefix(rest, "=~"), strings.HasPrefix(rest, "::"):
 		return sepNone, 0
 	case strings.HasPrefix(rest, "=>"), strings.HasPrefix(rest, ":="), strings.HasPrefix(rest, "?="), strings.HasPrefix(rest, ":-"):
 		return sepEqual, i + 2
@@ -66,11 +72,20 @@ func (s *Scrubber) separator(n name, i int, closed bool) (separator, int) {
 		return sepColon, i + 1
 	case strings.HasPrefix(rest, "："), strings.HasPrefix(rest, "＝"):
 		return sepColon, i + len("：")
-	case c == '>' && n.lo > 0 && s.text[n.lo-1] == '<':
+	case c == '>' && (closed || n.lo > 0 && s.text[n.lo-1] == '<'):
 		return sepEqual, i + 1
-	case c == ',' && closed, c == '(' && !closed:
+	case hasPrefixFold(rest, "%3d"):
+		return sepEncoded, i + 3
+	case strings.HasPrefix(rest, "-> ") && i > n.hi:
+		return sepEqual, i + 3
+	case c == '\n', c == '\r', c == ',' && closed:
+		if next := s.valueLabel(i); next > 0 {
+			return sepEqual, next
+		}
 		return sepOther, i + 1
-	case c == '|' && n.lo > 1:
+	case c == '(' && !closed:
+		return sepOther, i + 1
+	case strings.HasPrefix(rest, "| ") && i > n.hi:
 		return sepEqual, i + 1 // a cell of a table
 	case c == '{' && closed:
 		return s.blockDefault(i)
@@ -80,6 +95,25 @@ func (s *Scrubber) separator(n name, i int, closed bool) (separator, int) {
 		return sepBlank, i
 	}
 	return sepNone, 0
+}
+
+// valueLabel finds where the value begins when a name is itself a value, as in
+// name: DB_PASSWORD, then value: on the next line or in the next field.
+func (s *Scrubber) valueLabel(i int) int {
+	for end := min(i+nearMax, len(s.text)); i < end && (s.sets[s.text[i]]&setBlank != 0 || strings.IndexByte(",\"'\\", s.text[i]) >= 0); i++ {
+		s.steps++
+	}
+	if !hasPrefixFold(s.text[i:], "value") {
+		return 0
+	}
+	i += len("value")
+	for i < len(s.text) && strings.IndexByte("\"'\\ ", s.text[i]) >= 0 {
+		i++
+	}
+	if i >= len(s.text) || s.text[i] != ':' && s.text[i] != '=' {
+		return 0
+	}
+	return i + 1
 }
 
 // blockMax bounds how far the default of a block may stand from its name.
@@ -171,8 +205,8 @@ func (s *Scrubber) quotedAt(i int) (lo, hi int, ok bool) {
 	for _, q := range quotes {
 		if strings.HasPrefix(t[i:], q[0]) {
 			lo = i + len(q[0])
-			n := strings.Index(t[lo:min(lo+profileMax, len(t))], q[1])
-			s.steps += max(n, profileMax)
+			n := strings.Index(t[lo:min(lo+nearMax, len(t))], q[1])
+			s.steps += max(n, nearMax)
 			return lo, lo + n, n >= 0
 		}
 	}

@@ -5,27 +5,32 @@ import "strings"
 // placeholder reports whether the value stands for one that is elsewhere: a
 // variable, a template, a reference to a vault, stars, an earlier redaction.
 func placeholder(v string) bool {
+	v = v[:min(len(v), profileMax)]
+	if v == "" {
+		return true
+	}
 	switch v[0] {
 	case '$':
 		if len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] == '[' || variable(v[1:])) {
 			return true
 		}
 	case '%':
-		if last := len(v) - 1; v[last] == '%' && variable(v[1:last]) {
+		if last := len(v) - 1; last > 0 && v[last] == '%' && variable(v[1:last]) {
 			return true
 		}
 	case '<', '{', '[', '(':
 		return true
 	case '!', '&', '@', '*':
-		if letters := strings.Trim(v[1:], "._:"); variable(letters) && profileOf(letters).wordy() {
+		if rest := v[1:]; rest != "" && (profileOf(rest).wordy() || isCode(rest, profileOf(rest))) {
 			return true // a YAML tag or anchor, a pointer, a file for curl
 		}
+	case '\\':
+		return true // an escape
 	case '_':
 		if strings.HasPrefix(v, "__") && strings.HasSuffix(v, "__") {
 			return true
 		}
 	}
-	v = v[:min(len(v), profileMax)]
 	for _, part := range [...]string{"[redacted", "${", "{{", "$(", "***", "...", "…", "<%", "%s", "%v", "%d"} {
 		if strings.Contains(v, part) {
 			return true
@@ -52,9 +57,14 @@ func stock(v string) bool {
 	if p := profileOf(v); p.digit > 1 && p.turns*4 >= p.n {
 		return false // random letters spell words, too
 	}
-	for _, w := range stockWords {
-		if containsFold(v, w) {
-			return true
+	for i := range len(v) {
+		switch c := fold(v[i]); c {
+		case 'y', 'x', 'c', 'p', 'r', 'e', 'd', 'i':
+			for _, w := range stockWords {
+				if w[0] == c && hasPrefixFold(v[i:], w) {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -115,6 +125,12 @@ var extensions = []string{
 	"properties", "p12", "pfx", "jks", "go", "py", "js", "mjs", "cjs", "ts", "tsx", "jsx", "rb", "sh", "md", "log", "db", "asc", "gpg",
 	"pub", "html", "css", "java", "rs", "c", "h", "cpp", "cs", "php", "sql", "lock", "enc", "age", "kdbx", "tf", "tfvars", "tpl", "service",
 	"local", "example", "sample", "template", "vue", "svelte", "kt", "swift", "ex", "exs", "zip", "gz", "com", "org", "net", "io",
+}
+
+// camel reports whether a value without quotes is the name of something else:
+// words in camel case, with numbers between. As a password it would be one.
+func camel(v string, p profile) bool {
+	return p.upper > 0 && p.spelled*5 >= p.n*2 && variable(v) && isAlpha(v[len(v)-1])
 }
 
 // isCode reports whether a value without quotes is an expression: names joined
