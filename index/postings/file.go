@@ -288,8 +288,7 @@ func (c *termCursor) bad(what string) bool {
 type postings struct {
 	f    *file
 	rest []byte
-	next uint32 // doc before, plus 1
-	doc  uint32
+	next uint32 // the doc before, plus 1
 	tf   uint32
 	err  error
 }
@@ -302,11 +301,14 @@ func (f *file) postings(s span) (postings, error) {
 	return postings{f: f, rest: b}, err
 }
 
-// advance moves to the next posting. It returns false after the last, and at
-// an error.
-func (p *postings) advance() bool {
+// none is no doc.
+const none = math.MaxUint32
+
+// advance moves to the next posting and returns its doc, whose tf is then in
+// tf. It returns none after the last, and at an error.
+func (p *postings) advance() uint32 {
 	if len(p.rest) == 0 {
-		return false
+		return none
 	}
 	code, n := uvarint(p.rest)
 	tf := uint64(1)
@@ -320,11 +322,11 @@ func (p *postings) advance() bool {
 	doc := uint64(p.next) + code>>1 - 1
 	if n == 0 || code < 2 || code>>1 > math.MaxUint32 || doc >= uint64(p.f.docs) {
 		p.rest, p.err = nil, corrupt(p.f.f, "list")
-		return false
+		return none
 	}
 	p.rest = p.rest[n:]
-	p.doc, p.next, p.tf = uint32(doc), uint32(doc)+1, uint32(tf)
-	return true
+	p.next, p.tf = uint32(doc)+1, uint32(tf)
+	return uint32(doc)
 }
 
 // uvarint decodes a number; its length is 0 for a malformed one.

@@ -22,7 +22,7 @@ type memtable struct {
 	keys [2]uint64
 
 	arena  []byte
-	table  []token // open-addressed, at most half full
+	table  []token // open-addressed, at most two thirds full
 	tokens int     // in the table
 	terms  []word
 	lists  [kinds][]list // of each term
@@ -38,6 +38,17 @@ type memtable struct {
 	now  uint32 // the doc in hand plus 1
 	kind int
 	size uint32 // tokens of the doc in hand
+
+	short  [512]short // of the doc in hand, not filed yet
+	shorts int
+}
+
+// shortToken is how many bytes a token has that its head holds whole.
+const shortToken = 8
+
+type short struct {
+	head uint64
+	len  uint32
 }
 
 // word lies in the arena.
@@ -118,16 +129,50 @@ func (m *memtable) begin(kind int) { m.now, m.kind, m.size = uint32(len(m.docs))
 func (m *memtable) text(s string) { m.cut.Each(s, m.emit) }
 
 func (m *memtable) end(n uint32, role uint8) {
+	m.countShort()
 	t := &m.threads[n]
 	m.docs = append(m.docs, doc{thread: n, place: t.turns[m.kind], role: role, size: m.size}.pack())
 	t.turns[m.kind]++
 	t.tokens[m.kind] += uint64(m.size)
 }
 
-// add files one token of the doc in hand.
+// add files one token of the doc in hand. Short ones, whose first bytes are all
+// of them, are gathered: looking many up in a row hides the latency of memory.
 func (m *memtable) add(raw []byte) {
-	l := &m.lists[m.kind][m.termOf(raw)]
 	m.size++
+	if len(raw) > shortToken {
+		m.count(m.termOf(headOf(raw), raw))
+		return
+	}
+	m.short[m.shorts] = short{headOf(raw), uint32(len(raw))}
+	if m.shorts++; m.shorts == len(m.short) {
+		m.countShort()
+	}
+}
+
+// countShort files the tokens that were gathered.
+func (m *memtable) countShort() {
+	for i := range m.short[:m.shorts] {
+		s := &m.short[i]
+		mask := uint64(len(m.table) - 1)
+		at := m.hashShort(s.head, s.len) & mask
+		for m.table[at].len != 0 && (m.table[at].head != s.head || m.table[at].len != s.len) {
+			at = (at + 1) & mask
+		}
+		if m.table[at].len == 0 {
+			var raw [shortToken]byte
+			binary.LittleEndian.PutUint64(raw[:], s.head)
+			m.count(m.learn(s.head, raw[:s.len]))
+			continue
+		}
+		m.count(m.table[at].term)
+	}
+	m.shorts = 0
+}
+
+// count counts a term for the doc in hand.
+func (m *memtable) count(term uint32) {
+	l := &m.lists[m.kind][term]
 	if l.doc == m.now {
 		l.tf++
 		return
@@ -137,15 +182,14 @@ func (m *memtable) add(raw []byte) {
 }
 
 // termOf returns the term that a token is filed under.
-func (m *memtable) termOf(raw []byte) uint32 {
-	head := headOf(raw)
+func (m *memtable) termOf(head uint64, raw []byte) uint32 {
 	mask := uint64(len(m.table) - 1)
 	for i := m.hash(head, raw) & mask; ; i = (i + 1) & mask {
 		t := &m.table[i]
 		if t.len == 0 {
-			return m.learn(raw)
+			return m.learn(head, raw)
 		}
-		if t.head == head && t.len == uint32(len(raw)) && (len(raw) <= 8 || string(m.bytesOf(t.word)) == string(raw)) {
+		if t.head == head && t.len == uint32(len(raw)) && (len(raw) <= shortToken || string(m.bytesOf(t.word)) == string(raw)) {
 			return t.term
 		}
 	}
@@ -165,10 +209,14 @@ func headOf(raw []byte) uint64 {
 }
 
 func (m *memtable) hash(head uint64, raw []byte) uint64 {
-	if len(raw) > 8 {
+	if len(raw) > shortToken {
 		return maphash.Bytes(m.seed, raw)
 	}
-	hi, lo := bits.Mul64(head^m.keys[0], m.keys[1]^uint64(len(raw)))
+	return m.hashShort(head, uint32(len(raw)))
+}
+
+func (m *memtable) hashShort(head uint64, n uint32) uint64 {
+	hi, lo := bits.Mul64(head^m.keys[0], m.keys[1]^uint64(n))
 	return hi ^ lo
 }
 
@@ -176,11 +224,12 @@ func (m *memtable) bytesOf(w word) []byte { return m.arena[w.at : w.at+w.len] }
 
 // learn files a token that is met for the first time. Its stem is a token too,
 // and a term is its own stem, so that all forms of a word lead to one term.
-func (m *memtable) learn(raw []byte) uint32 {
-	t := token{head: headOf(raw), word: word{uint32(len(m.arena)), uint32(len(raw))}}
+func (m *memtable) learn(head uint64, raw []byte) uint32 {
+	t := token{head: head, word: word{uint32(len(m.arena)), uint32(len(raw))}}
 	m.arena = append(m.arena, raw...)
 	if s := string(raw); query.Stem(s) != s {
-		t.term = m.termOf([]byte(query.Stem(s)))
+		stem := []byte(query.Stem(s))
+		t.term = m.termOf(headOf(stem), stem)
 	} else {
 		t.term = uint32(len(m.terms))
 		m.terms = append(m.terms, t.word)
@@ -188,7 +237,7 @@ func (m *memtable) learn(raw []byte) uint32 {
 			m.lists[k] = append(m.lists[k], list{})
 		}
 	}
-	if m.tokens++; 2*m.tokens > len(m.table) {
+	if m.tokens++; 3*m.tokens > 2*len(m.table) {
 		old := m.table
 		m.table = make([]token, 2*len(old))
 		for _, o := range old {

@@ -243,8 +243,8 @@ func (m *dictionary) each(kind int, visit func(file int, doc, tf uint32) error) 
 		if err != nil {
 			return err
 		}
-		for p.advance() {
-			if err := visit(m.files[i], p.doc, p.tf); err != nil {
+		for n := p.advance(); n != none; n = p.advance() {
+			if err := visit(m.files[i], n, p.tf); err != nil {
 				return err
 			}
 		}

@@ -1,11 +1,6 @@
 package postings
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/deja-node/deja/index/rank"
-)
+import "github.com/deja-node/deja/index/rank"
 
 // scorer applies the recipe of package rank to the turns that hold terms. Sums
 // go over the terms in the order of the request, so that a score is the same
@@ -80,7 +75,7 @@ func (sc *scorer) text(weight []float64, norm float64) float64 {
 }
 
 func (sc *scorer) add(t *turn, sign float64) {
-	for _, w := range sc.s.words[t.first:t.last] {
+	for _, w := range sc.s.words[t.first:][:t.count] {
 		sc.tf[w.term] += sign * float64(w.tf)
 	}
 }
@@ -88,7 +83,7 @@ func (sc *scorer) add(t *turn, sign float64) {
 // one is the score of a turn.
 func (sc *scorer) one(t *turn) float64 {
 	norm, sum := sc.turns.Norm(float64(t.size)), 0.0
-	for _, w := range sc.s.words[t.first:t.last] {
+	for _, w := range sc.s.words[t.first:][:t.count] {
 		sum += rank.BM25(sc.inTurn[w.term], float64(w.tf), norm)
 	}
 	return sum
@@ -99,7 +94,7 @@ func (sc *scorer) one(t *turn) float64 {
 func (sc *scorer) window(run []turn) float64 {
 	clear(sc.tf)
 	best, size, end := 0.0, 0.0, 0
-	total := sc.s.r.threads[run[0].thread].turns[run[0].kind]
+	total := sc.s.r.threads[run[0].thread].turns[kindOf(run[0].role)]
 	for i := range run {
 		for end < len(run) && run[end].place-run[i].place < rank.Window {
 			sc.add(&run[end], 1)
@@ -124,28 +119,45 @@ func (sc *scorer) candidate(c scored) Candidate {
 	out.Score.Add(rank.PartTurn, rank.TurnWeight*c.turn)
 	out.Score.Add(rank.PartDate, c.date)
 	clear(sc.tf)
-	type ranked struct {
-		turn  *turn
-		score float64
-	}
-	best := make([]ranked, len(c.turns))
+	var best [maxBest]ranked
+	n := 0
 	for i := range c.turns {
 		t := &c.turns[i]
 		sc.add(t, 1)
 		if t.role == roleUser || t.role == roleNote {
 			out.User++
 		}
-		best[i] = ranked{t, sc.one(t)}
+		n = insert(best[:], n, ranked{t, sc.one(t)})
 	}
-	for _, n := range sc.tf {
-		if n > 0 {
+	for _, tf := range sc.tf {
+		if tf > 0 {
 			out.Matched++
 		}
 	}
-	slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
-	for _, b := range best[:min(len(best), maxBest)] {
+	out.Best = make([]TurnHit, n)
+	for i, b := range best[:n] {
 		pos := s.r.parts[b.turn.file].pos(b.turn.n)
-		out.Best = append(out.Best, TurnHit{Pos: pos, Role: roleNames[b.turn.role], Score: b.score})
+		out.Best[i] = TurnHit{Pos: pos, Role: roleNames[b.turn.role], Score: b.score}
 	}
 	return out
+}
+
+type ranked struct {
+	turn  *turn
+	score float64
+}
+
+// insert keeps the best in order, the first of equals first. n of them are
+// there, and the result is how many are then.
+func insert(best []ranked, n int, r ranked) int {
+	if n == len(best) && best[n-1].score >= r.score {
+		return n
+	}
+	n = min(n+1, len(best))
+	i := n - 1
+	for ; i > 0 && best[i-1].score < r.score; i-- {
+		best[i] = best[i-1]
+	}
+	best[i] = r
+	return n
 }

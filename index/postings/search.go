@@ -39,23 +39,24 @@ type search struct {
 	roles  [roles]bool
 	wanted [kinds]bool
 
-	turns    []turn // in the order of the files, kinds and docs
-	words    []wordHit
-	keep     []int8     // of each session: 0 not asked, 1 yes, -1 no
-	holders  [][]uint64 // for each term, the set of sessions that hold it
-	inTurns  []int
-	sessions int
-	inKinds  total
+	turns   []turn // in the order of the files, kinds and docs
+	words   []wordHit
+	keep    []int8     // of each session: 0 not asked, 1 yes, -1 no
+	holders [][]uint64 // for each term, the set of sessions that hold it
+	inTurns []int
+	inKinds total
 }
 
-// turn is one turn that holds terms: words[first:] up to those of the next.
+// turn is one turn that holds terms: count words from first on.
 type turn struct {
-	doc
-	n     uint32 // within the file
-	file  uint16
-	kind  uint8
-	first uint32
-	last  uint32
+	thread uint32
+	place  uint32
+	size   uint32
+	n      uint32 // its doc within the file
+	first  uint32
+	file   uint16
+	count  uint16
+	role   uint8
 }
 
 type wordHit struct {
@@ -106,85 +107,79 @@ func (s *search) size(session uint32) uint64 {
 	return n
 }
 
-// cursor is the list of one term.
-type cursor struct {
-	postings
-	term uint32
-}
-
 // collect gathers the turns of one kind in one file: it walks the lists of all
 // terms together, doc by doc.
 func (s *search) collect(file, kind int) error {
 	p := &s.r.parts[file]
-	var cursors []*cursor
-	for n, term := range s.q.Terms {
-		lists, err := p.lookup([]byte(term))
+	lists := make([]postings, len(s.q.Terms))
+	heads := make([]uint32, len(lists)) // the doc that each list is at
+	next, bytes := uint32(none), 0
+	for i, term := range s.q.Terms {
+		spans, err := p.lookup([]byte(term))
 		if err != nil {
 			return err
 		}
-		list, err := p.postings(lists[kind])
-		if err != nil {
+		if lists[i], err = p.postings(spans[kind]); err != nil {
 			return err
 		}
-		c := &cursor{list, uint32(n)}
-		if c.advance() {
-			cursors = append(cursors, c)
-		} else if c.err != nil {
-			return c.err
+		bytes += len(lists[i].rest)
+		heads[i] = lists[i].advance()
+		next = min(next, heads[i])
+	}
+	// A posting takes one to two bytes.
+	s.words = slices.Grow(s.words, bytes/2)
+	s.turns = slices.Grow(s.turns, bytes/3)
+	alive := s.alive(p)
+	for n := next; n != none; n = next {
+		first := len(s.words)
+		next = none
+		for i := range heads {
+			if heads[i] == n {
+				s.words = append(s.words, wordHit{uint32(i), lists[i].tf})
+				heads[i] = lists[i].advance()
+			}
+			next = min(next, heads[i])
+		}
+		if err := s.take(file, kind, n, first, alive); err != nil {
+			return err
 		}
 	}
-	alive := s.alive(p)
-	for len(cursors) > 0 {
-		n := cursors[0].doc
-		for _, c := range cursors[1:] {
-			n = min(n, c.doc)
-		}
-		t := turn{n: n, file: uint16(file), kind: uint8(kind), first: uint32(len(s.words))}
-		rest := cursors[:0]
-		for _, c := range cursors {
-			if c.doc == n {
-				s.words = append(s.words, wordHit{c.term, c.tf})
-				if !c.advance() {
-					if c.err != nil {
-						return c.err
-					}
-					continue
-				}
-			}
-			rest = append(rest, c)
-		}
-		cursors = rest
-		if err := s.take(p, t, alive); err != nil {
+	for i := range lists {
+		if err := lists[i].err; err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take keeps a turn if it is one that may be found.
-func (s *search) take(p *part, t turn, alive func(uint32) bool) error {
-	var err error
-	if t.doc, err = p.doc(t.n); err != nil {
+// take keeps the turn whose words are those from first on, if it is one that
+// may be found.
+func (s *search) take(file, kind int, n uint32, first int, alive func(uint32) bool) error {
+	p := &s.r.parts[file]
+	d, err := p.doc(n)
+	if err != nil {
 		return err
 	}
-	if t.thread == noThread || kindOf(t.role) != int(t.kind) {
+	if d.thread == noThread || kindOf(d.role) != kind {
 		return corrupt(p.f, "list of another kind")
 	}
-	t.last = uint32(len(s.words))
 	kept := false
-	if s.roles[t.role] {
-		session := s.r.of[t.thread]
-		for _, w := range s.words[t.first:] {
+	if s.roles[d.role] {
+		session := s.r.of[d.thread]
+		for _, w := range s.words[first:] {
 			s.inTurns[w.term]++
 			s.holders[w.term][session/64] |= 1 << (session % 64)
 		}
-		kept = s.keeps(session) && (alive == nil || alive(t.n))
+		kept = s.keeps(session) && (alive == nil || alive(n))
 	}
-	if kept {
-		s.turns = append(s.turns, t)
-	} else {
-		s.words = s.words[:t.first]
+	if !kept {
+		s.words = s.words[:first]
+		return nil
 	}
+	s.turns = append(s.turns, turn{
+		thread: d.thread, place: d.place, size: d.size, role: d.role,
+		n: n, file: uint16(file), first: uint32(first), count: uint16(len(s.words) - first),
+	})
 	return nil
 }
 
@@ -243,7 +238,7 @@ func (s *search) byThread() []turn {
 }
 
 // run numbers the turns of one kind in one thread: those that can stand side by side.
-func (t *turn) run() uint32 { return kinds*t.thread + uint32(t.kind) }
+func (t *turn) run() uint32 { return kinds*t.thread + uint32(kindOf(t.role)) }
 
 // rank scores the sessions and returns the best.
 func (s *search) rank() Found {

@@ -28,8 +28,6 @@ const (
 	daysAfter    = 15 // a month
 )
 
-const day = 24 * time.Hour
-
 // Fit says how well something that began and ended at the given times fits the
 // date, from 0 to 1.
 func (d Date) Fit(began, ended time.Time) float64 {
