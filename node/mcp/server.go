@@ -101,15 +101,16 @@ func freshness(f node.Freshness) string {
 
 // heading is the line that stands above what a session said.
 func heading(s index.Session, also []index.Origin, now time.Time) string {
-	machine := s.Origin.Name
+	var machine strings.Builder
+	machine.WriteString(s.Origin.Name)
 	if s.Origin.Local {
-		machine += " (this machine)"
+		machine.WriteString(" (this machine)")
 	}
 	for _, o := range also {
-		machine += " + " + o.Name
+		machine.WriteString(" + " + o.Name)
 	}
 	return fmt.Sprintf("[%s] %s · %s · from %s · %s · session %s", s.Harness, or(s.Project, "no project"),
-		or(s.Title, "untitled"), machine, age(now, s.Updated), s.ID)
+		or(s.Title, "untitled"), machine.String(), age(now, s.Updated), s.ID)
 }
 
 func age(now, t time.Time) string {
