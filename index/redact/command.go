@@ -20,13 +20,13 @@ var commandRules = []rule{
 		miss: []string{`sshpass -p "$SSHPASS" ssh h`, "sshpass -p flag of", "sshpass -e ssh h2h2h2"},
 	},
 	{
-		name: "sql-client", kind: "command-line", match: (*Scrubber).matchCommand, args: "-p*",
+		name: "sql-client", kind: "command-line", match: (*Scrubber).matchCommand, args: "-p* -hp*",
 		anchors: []string{"mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump", "7z a", "7z x", "7z e", "7z t", "7z u", "7za a", "7za x", "7zz a", "7zz x", "rar", "unrar"},
 		hit:     []string{"mysql -uroot -p‹word› -h db1 app", "7z x a.7z -p‹pw›", "mysqldump -u a -p'‹pw›' app > a.sql"},
 		miss:    []string{"mysql -u root -p", "mysql -uroot -h db1 app", "mysql -p app", "7z x a.7z", "mysql -p$PW123 app", "the mysql-port5 -p8"},
 	},
 	{
-		name: "curl", kind: "command-line", match: (*Scrubber).matchCommand, args: "-u: -u+ --user: -U: --proxy-user: -b; --cookie;", anchors: []string{"curl", "http -a", "wget"},
+		name: "curl", kind: "command-line", match: (*Scrubber).matchCommand, args: "-u: -u+ --user: -U: --proxy-user: -b; --cookie;", anchors: []string{"curl", "wget"},
 		hit:  []string{"curl -u admin:‹pw› https://x.net/api", "curl -uadmin:‹pw› https://x.net/api", "curl --user 'svc:‹pw›' https://x.net", `curl -b "session=‹an18›" https://x.net`},
 		miss: []string{"curl -u bob https://x.net", `curl -u "$USER:$PASS" https://x.net`, `curl -H "Content-Type: application/json" https://x.net`, "curl -b jar.txt https://x.net"},
 	},
@@ -60,6 +60,16 @@ var commandRules = []rule{
 		name: "htpasswd", kind: "command-line", match: (*Scrubber).matchCommand, args: "@-1", anchors: []string{"htpasswd -b", "htpasswd -nb", "htpasswd -cb", "htpasswd -bc", "htpasswd -bnb"},
 		hit:  []string{"htpasswd -b users bob ‹word›", "htpasswd -nbB bob ‹pw›"},
 		miss: []string{"htpasswd -c users bob1bob1"},
+	},
+	{
+		name: "httpie", kind: "command-line", match: (*Scrubber).matchCommand, args: "@1:", anchors: []string{"http -a", "https -a"},
+		hit:  []string{"http -a bob:‹pw› GET http://x"},
+		miss: []string{"http -a bob1bob1 http://x", "http -a $AUTH http://x"},
+	},
+	{
+		name: "freerdp", kind: "command-line", match: (*Scrubber).matchCommand, args: "/p:*", anchors: []string{"xfreerdp", "wfreerdp", "freerdp"},
+		hit:  []string{"freerdp /u:x /p:‹pw› /v:h"},
+		miss: []string{"freerdp /u:x1x1x1 /v:h"},
 	},
 	{
 		name: "wifi", kind: "command-line", match: (*Scrubber).matchCommand, args: "password", anchors: []string{"nmcli"},
@@ -123,7 +133,7 @@ func (s *Scrubber) arguments(i int, to []argument) ([]argument, bool) {
 		if hi == i {
 			return to, true
 		}
-		if n := strings.Index(s.text[lo:min(hi, limit)], `\n`); n >= 0 {
+		if n := strings.Index(s.text[lo:min(hi, lo+commandMax)], `\n`); n >= 0 {
 			return append(to, argument{lo, lo + n}), true // the end of a line in a string
 		}
 		i = hi

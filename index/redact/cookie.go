@@ -19,7 +19,7 @@ var cookieRules = []rule{
 	{
 		name: "cookie-file", kind: "cookie", match: (*Scrubber).matchCookieFile,
 		anchors: []string{"\ttrue\t", "\tfalse\t"},
-		hit:     []string{".x.net\tTRUE\t/\tTRUE\t1790000000\tsid\t‹an18›"},
+		hit:     []string{".x.net\tTRUE\t/\tTRUE\t1790000000\tsid\t‹an18›", "#HttpOnly_.x.net\tFALSE\t/\tTRUE\t0\tauth\t‹h40›\nend"},
 		miss:    []string{"a\tTRUE\tb", ".x.net\tTRUE\t/\tFALSE\t0\ttheme\tdark"},
 	},
 }
@@ -80,6 +80,9 @@ func cookieValue(v string) bool {
 // matchCookieFile marks the last field of a line of seven that tabs separate.
 func (s *Scrubber) matchCookieFile(at, _ int) {
 	host := s.back(setDotted, at, 128)
+	if host > 0 && s.text[host-1] == '#' {
+		host-- // #HttpOnly_
+	}
 	if host == at || host > 0 && s.sets[s.text[host-1]]&setLine != 0 {
 		return
 	}

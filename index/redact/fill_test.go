@@ -120,20 +120,25 @@ func typical(v, alphabet string) bool {
 			return false
 		}
 	}
+	if low := strings.ToLower(v); strings.Contains(low, "xxxx") || strings.Contains(low, "your") {
+		return false
+	}
 	turns, spelled, distinct := 0, 0, 0
+	for run := range strings.FieldsFuncSeq(v, func(r rune) bool { return !strings.ContainsRune(lowers, r) }) {
+		if len(run) > 3 {
+			spelled += len(run)
+		}
+	}
 	for i := range len(v) {
 		if i > 0 && classOf(v[i]) != classOf(v[i-1]) {
 			turns++
-		}
-		if i > 2 && strings.Trim(v[i-3:i+1], lowers) == "" {
-			spelled++
 		}
 		if strings.IndexByte(v[:i], v[i]) < 0 {
 			distinct++
 		}
 	}
 	mixed := len(v) >= 16 && len(alphabet) >= len(alphabets["an"])
-	return isAlnum(v[0]) && isAlnum(v[len(v)-1]) && (!mixed || turns*9 >= len(v)*4 && spelled*8 <= len(v) && distinct*10 >= 7*min(len(v), 30))
+	return isAlnum(v[0]) && isAlnum(v[len(v)-1]) && (!mixed || turns*9 >= len(v)*4 && spelled*10 <= 3*len(v) && distinct*10 >= 7*min(len(v), 30))
 }
 
 func classOf(c byte) int {

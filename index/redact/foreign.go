@@ -22,9 +22,15 @@ var foreignRules = []rule{
 		},
 	},
 	{
+		name: "foreign-key", kind: "secret", match: (*Scrubber).matchForeignKey,
+		anchors: []string{"люч", "ЛЮЧ", "одовое слово", "キー", "鍵", "키", "klucz", "schlüssel", "clé"},
+		hit:     []string{"ключ доступа: ‹an24›", "API-ключ: ‹an24›", "APIキー：‹an32›", "кодовое слово: ‹pw›", "秘密鍵：‹an32›"},
+		miss:    []string{"ключ к пониманию — тесты", "ключ: id_12345", "キー: user_name2", "der Schlüssel zum Erfolg2", "включили HTTP2 и TLS13 для api.x.net", "ключ кэша: ‹h40›"},
+	},
+	{
 		name: "foreign-word", kind: "password", match: (*Scrubber).matchForeignWord,
 		anchors: []string{
-			"contraseña", "contrasena", "clave", "passwort", "kennwort", "mot de passe", "senha", "palavra-passe", "hasło", "haslo", "parola", "wachtwoord", "lösenord", "heslo", "salasana",
+			"contraseña", "contrasena", "clave", "passwort", "kennwort", "mot de passe", "mot_de_passe", "geheimnis", "senha", "palavra-passe", "hasło", "haslo", "parola", "wachtwoord", "lösenord", "heslo", "salasana",
 			"şifre", "sifre", "jelszó", "mật khẩu", "kata sandi", "adgangskode", "lozinka", "geslo", "parool", "slaptažodis",
 		},
 		hit: []string{
@@ -43,7 +49,17 @@ const (
 
 // matchForeign marks the first word of ASCII after the anchor that can be a
 // secret, on the same line.
-func (s *Scrubber) matchForeign(_, end int) {
+func (s *Scrubber) matchForeign(_, end int) { s.foreignValue(end, s.markTold) }
+
+// matchForeignKey does so where the anchor has other meanings, too: the word
+// must look like a secret by itself.
+func (s *Scrubber) matchForeignKey(_, end int) {
+	s.foreignValue(end, func(lo, hi int, _ bool) bool { return s.markSharp(lo, hi) })
+}
+
+// foreignValue offers the words of ASCII that follow an anchor to mark, until
+// it takes one.
+func (s *Scrubber) foreignValue(end int, mark func(lo, hi int, sure bool) bool) {
 	i, limit, sure := end, min(end+foreignMax, len(s.text)), false
 	for n := 0; n < foreignWords && i < limit; {
 		c := s.text[i]
@@ -64,7 +80,7 @@ func (s *Scrubber) matchForeign(_, end int) {
 		}
 		hi := s.upTo(setPlain, i, toldMax+1)
 		s.steps += 2 * (hi - i)
-		if s.markTold(i, hi, sure) {
+		if mark(i, hi, sure) {
 			return
 		}
 		i = hi

@@ -19,7 +19,7 @@ func pieces() []string {
 	return append(
 		all, "the", "password", "is", "token", ": ", "=", "==", "\"", "'", "`", "\\n", "\\", "\n", "\r\n", "\t", " ", "://", "@", "-----BEGIN RSA PRIVATE KEY-----",
 		"-----END RSA PRIVATE KEY-----", "[redacted:", "]", "[redacted:token]", "ghp_", "eyJ", "sk-", "пароль", "密码是", "é", "\u200b", "\u00a0", "\x1b[32m", "\x1b[0m", "\xff", "\xe2\x80",
-		"curl -u ", "mysql -p", "--password ", "kind: Secret\n", "data:\n  ", "<", ">", "{", "}", "‹an24›", "‹pw›", "‹word›", "‹uuid›", "‹h40›", "%3D", ";", ",", "(", ")", "|",
+		"curl -u ", "mysql -p", "--password ", "kind: Secret\n", "data:\n  ", "<", ">", "{", "}", "‹an24›", "‹pw›", "‹word›", "‹uuid›", "‹h40›", "%3D", "%26", strings.Repeat(" ", 600), strings.Repeat("\t", 70), strings.Repeat("a1B", 200), strings.Repeat("word ", 60), ";", ",", "(", ")", "|",
 	)
 }
 

@@ -22,7 +22,7 @@ var proseRules = []rule{
 	},
 	{
 		name: "login-pair", kind: "password", match: (*Scrubber).matchPair,
-		anchors: []string{"log in ", "login ", "log into ", "logged in ", "sign in ", "signed in ", "login: ", "credentials: ", "creds: ", "/password: ", "/pass: "},
+		anchors: []string{"log in ", "login ", "log into ", "logged in ", "sign in ", "signed in ", "login: ", "zugangsdaten: ", "credentials: ", "creds: ", "/password: ", "/pass: "},
 		hit:     []string{"log in with bob / ‹pw›", "login as admin/‹pw› on staging", "sign in with bob:‹pw›", "credentials: admin / ‹pw›", "user/password: admin/‹pw›"},
 		miss:    []string{"log in with bob / alice", "login flow and/or logout2", "login http://x.net/a1", "login took 10:31:22"},
 	},

@@ -6,8 +6,8 @@ import "strings"
 // not understand, because nothing stands between name and value.
 var rcfileRules = []rule{
 	{
-		name: "netrc", kind: "netrc", match: (*Scrubber).matchNetrc, anchors: []string{"machine "},
-		hit:  []string{"machine api.x.net login bot password ‹pw›", "machine git.x.net\n  login bot\n  password ‹an20›\n"},
+		name: "netrc", kind: "netrc", match: (*Scrubber).matchNetrc, anchors: []string{"machine ", "default login "},
+		hit:  []string{"machine api.x.net login bot password ‹pw›", "machine git.x.net\n  login bot\n  password ‹an20›\n", "default login anonymous password ‹word›"},
 		miss: []string{"machine learning login flow password reset", "machine api.x.net login bot", "the machine has 16GB", "machine x login y password $PASS"},
 	},
 	{
@@ -28,7 +28,7 @@ func (s *Scrubber) matchNetrc(at, end int) {
 	if at > 0 && s.sets[s.text[at-1]]&setBlank == 0 {
 		return
 	}
-	i, login := end, false
+	i, login := end, fold(s.text[at]) == 'd'
 	for range 8 {
 		lo := s.run(setBlank, i)
 		i = s.upTo(setArg, lo, nearMax)

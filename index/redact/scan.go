@@ -64,7 +64,7 @@ func buildTables() *tables {
 // add enters an anchor at the head of its chain.
 func (t *tables) add(word string, rule uint16) {
 	a := anchor{word: word, rule: rule}
-	if word[0] >= 0x80 {
+	if word[0] >= 0x80 && len(word) > 3 {
 		a.offset = 1 // lead bytes of a script are all alike
 	}
 	for i := range 3 {
