@@ -47,7 +47,11 @@ func (p *Pairs) Best(texts ...string) float64 {
 	return best
 }
 
+// maxText bounds the text that is read of a turn, in bytes.
+const maxText = 64 << 10
+
 func (p *Pairs) score(text string) float64 {
+	text = text[:min(len(text), maxText)]
 	met := map[[2]string]int{}
 	before, size := "", 0
 	p.cut.Each(text, func(token []byte) {

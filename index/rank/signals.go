@@ -9,25 +9,25 @@ import (
 // zero value says nothing, and so does every field that is zero.
 //
 //	signal     least  most   what it says
-//	user       1      1.3    how much of what matches the user said
-//	title      1      1.4    how much of the question stands in the title
+//	user       1      1.1    how much of what matches the user said
+//	title      1      1.1    how much of the question stands in the title
 //	phrase     1      1.35   how close together the words stand, or a whole phrase
 //	decision   1      1.5    what matches is a decision
 //	outcome    0.7    1.1    the session gave up / reached what it was about
 //	lifecycle  0.5    1.1    the note is rejected, superseded, stale / accepted
 //	promoted   1      1.25   a person filed it
 //	reuse      1      1.5    it was recalled before
-//	fresh      1      1.1    it is recent
+//	fresh      1      1.05   it is recent
 type Signals struct {
-	User      float64   // share of the weight of the matching turns that the user said, 0 to 1
-	Title     float64   // share of the weight of the terms that stand in the title, 0 to 1
-	Phrase    float64   // closeness of the words in the best turn, 0 to 1
-	Decision  bool      // the best turn states a decision
-	Outcome   Outcome   //
-	Lifecycle Lifecycle //
+	User      float64 // share of the matching turns that the user said, 0 to 1
+	Title     float64 // share of the weight of the terms that stand in the title, 0 to 1
+	Phrase    float64 // closeness of the words in the best turn, 0 to 1
+	Decision  bool    // the best turn states a decision
+	Outcome   Outcome
+	Lifecycle Lifecycle
 	Promoted  bool      // an explicit note
 	Reuse     int       // how often it was recalled
-	Updated   time.Time // last activity; with Now zero it says nothing
+	Updated   time.Time // last activity; without Now it says nothing
 	Now       time.Time
 }
 
@@ -55,8 +55,8 @@ const (
 
 // The bounds of the signals.
 const (
-	userMost     = 1.3
-	titleMost    = 1.4
+	userMost     = 1.1
+	titleMost    = 1.1
 	phraseMost   = 1.35
 	decisionMost = 1.5
 	solved       = 1.1
@@ -68,7 +68,7 @@ const (
 	promotedMost = 1.25
 	reuseMost    = 1.5
 	reuseStep    = 0.1 // for each doubling
-	freshMost    = 1.1
+	freshMost    = 1.05
 	freshHalf    = 30 * 24 * time.Hour // after which half of it is gone
 )
 
