@@ -30,7 +30,7 @@ var keywords = map[string]shape{
 }
 
 func init() {
-	for _, name := range strings.Fields(`addkeystoagent batchmode checkhostip clearallforwardings compression
+	for name := range strings.FieldsSeq(`addkeystoagent batchmode checkhostip clearallforwardings compression
 		connectionattempts controlmaster controlpath controlpersist dynamicforward enableescapecommandline
 		enablesshkeysign escapechar exitonforwardfailure fingerprinthash forkafterauthentication forwardagent
 		forwardx11 forwardx11timeout forwardx11trusted gatewayports gssapiauthentication gssapidelegatecredentials
