@@ -53,7 +53,7 @@ var errNoise = fmt.Errorf("%w: no magic line in the first %d bytes", ErrFrame, m
 // the server's nonce and what was printed before the line.
 func ReadPreamble(r *bufio.Reader) (nonce Nonce, noise string, err error) {
 	var seen, line []byte
-	for n := 0; n < maxNoise; n++ {
+	for range maxNoise {
 		c, err := r.ReadByte()
 		if err != nil {
 			if errors.Is(err, io.EOF) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/deja-node/deja/index/record"
@@ -31,9 +32,7 @@ func Open(sh *shelf.Shelf, st shelf.State) (*View, error) {
 		return v, v.Reset()
 	}
 	v.mem = newMemtable()
-	for s, h := range st.Known {
-		v.known[s] = h
-	}
+	maps.Copy(v.known, st.Known)
 	return v, v.reopen()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,9 +33,7 @@ func Open(sh *shelf.Shelf, st shelf.State) (*View, error) {
 	}
 	v.state, v.mem, v.known = st, newMemtable(), record.Frontier{}
 	v.state.Files = slices.Clone(st.Files)
-	for s, h := range st.Known {
-		v.known[s] = h
-	}
+	maps.Copy(v.known, st.Known)
 	return v, nil
 }
 

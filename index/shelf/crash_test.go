@@ -22,7 +22,7 @@ const large = 300_000
 // commit publishes number k: two views whose files all say k, and one file of
 // the round before. One of the files is larger than pad.
 func commit(s *shelf.Shelf, k int, before shelf.FileRef, pad int) (shelf.FileRef, error) {
-	say := []byte(fmt.Sprint(k))
+	say := fmt.Append(nil, k)
 	a, err := tryWrite(s, "a", section{"text", say}, section{"padding", make([]byte, pad)})
 	if err != nil {
 		return a, err
