@@ -85,7 +85,7 @@ func (n *Node) meetBox(ctx context.Context, row *peers.Peer, addr peers.Address,
 	if err == nil && !asked {
 		var ok bool
 		ok, err = decide(sshlink.HostKey{Host: addr.HostPort(22)})
-		err = errors.Join(err, declined(ok))
+		err = declined(ok, err)
 	}
 	return errors.Join(err, closeBox())
 }

@@ -252,7 +252,7 @@ func (n *Node) AddPeer(ctx context.Context, opt AddOptions) (PeerInfo, error) {
 		}
 		ok, err := opt.Decide(Contact{Host: opt.Host, Address: row.Path, Loopback: true})
 		if err != nil || !ok {
-			return PeerInfo{}, errors.Join(err, declined(ok))
+			return PeerInfo{}, declined(ok, err)
 		}
 		return n.keepRow(ctx, row, opt)
 	}
@@ -264,11 +264,12 @@ func (n *Node) AddPeer(ctx context.Context, opt AddOptions) (PeerInfo, error) {
 	return n.keepRow(ctx, row, opt)
 }
 
-func declined(ok bool) error {
-	if ok {
-		return nil
+// declined is why a contact ends here, nil when it does not.
+func declined(ok bool, err error) error {
+	if err == nil && !ok {
+		return ErrDeclined
 	}
-	return ErrDeclined
+	return err
 }
 
 // folder makes the path of a folder absolute, so that it means the same later.

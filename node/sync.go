@@ -462,7 +462,7 @@ func (n *Node) meet(ctx context.Context, row *peers.Peer, addr peers.Address, op
 	if !asked {
 		ok, err := opt.Decide(contact)
 		if err != nil || !ok {
-			return rep.Peer, errors.Join(err, declined(ok))
+			return rep.Peer, declined(ok, err)
 		}
 	}
 	row.SSH.Bin = l.bin

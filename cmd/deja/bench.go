@@ -46,6 +46,10 @@ an answer key: every token must find its session first.`,
 			if err != nil {
 				return err
 			}
+			if res.Files == 0 {
+				a.note("no history to measure with: deja sources says where it is looked for")
+				return errNothing
+			}
 			if asJSON {
 				return a.printJSON(res)
 			}

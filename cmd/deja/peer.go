@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/deja-node/deja/node"
+	"github.com/deja-node/deja/peers"
 )
 
 func (a *app) peerCommand() *cobra.Command {
@@ -46,12 +48,16 @@ and asks once; --fingerprint answers for scripts.`,
 			opt.Decide = func(c node.Contact) (bool, error) { return a.meet(c, yes, opt.Fingerprint) }
 			row, err := n.AddPeer(cmd.Context(), opt)
 			if err != nil {
-				return err
+				return notAdded(opt, err)
 			}
 			if err := a.line("added %s%s to group %s", row.Host, named(row), row.Group); err != nil {
 				return err
 			}
-			a.note("next: deja sync %s", row.Host)
+			if opt.Via == peers.ViaDial {
+				a.note("next: deja node run --listen ADDRESS, for it to call")
+			} else {
+				a.note("next: deja sync %s", row.Host)
+			}
 			return nil
 		},
 	}
@@ -63,6 +69,23 @@ and asks once; --fingerprint answers for scripts.`,
 	f.StringVar(&opt.Via, "via", "", "dial: the peer calls this node")
 	f.BoolVar(&opt.Rekey, "rekey", false, "accept that the host's key has changed")
 	return cmd
+}
+
+// notAdded says what helps when a peer could not be added.
+func notAdded(opt node.AddOptions, err error) error {
+	address, listener := strings.CutPrefix(opt.Host, "deja://")
+	if _, unreachable := errors.AsType[*net.OpError](err); !listener || !unreachable {
+		return err
+	}
+	return withHint(fmt.Errorf("%s: %w", opt.Host, err), "deja node run --listen %s   (on that machine)", address)
+}
+
+// unknownPeer adds where the known ones are listed.
+func unknownPeer(err error) error {
+	if errors.Is(err, peers.ErrUnknownPeer) {
+		return withHint(err, "deja peer list")
+	}
+	return err
 }
 
 func named(row node.PeerInfo) string {
@@ -103,6 +126,9 @@ func (a *app) ask(c node.Contact) (bool, error) {
 	fmt.Fprint(a.stderr, "Trust it, and exchange history with it (yes/no/fingerprint)? ")
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	answer = strings.TrimSpace(answer)
+	if answer == "" && err != nil && c.Fingerprint == "" {
+		return false, withHint(errors.New("nobody answers whether to use this folder"), "deja peer add %s --yes", c.Host)
+	}
 	if answer == "" && err != nil {
 		return false, withHint(errors.New("nobody answers: name the key that is expected"), "deja peer add %s --fingerprint %s", c.Host, c.Fingerprint)
 	}
@@ -169,7 +195,7 @@ func (a *app) removePeer(cmd *cobra.Command, name string) error {
 	}
 	row, err := n.RemovePeer(cmd.Context(), name)
 	if err != nil {
-		return err
+		return unknownPeer(err)
 	}
 	return a.line("removed %s; history from it stays", row.Host)
 }
@@ -187,7 +213,7 @@ func (a *app) peerRenameCommand() *cobra.Command {
 			}
 			row, err := n.RenamePeer(cmd.Context(), args[0], args[1])
 			if err != nil {
-				return err
+				return unknownPeer(err)
 			}
 			return a.line("%s is called %s", row.Host, args[1])
 		},

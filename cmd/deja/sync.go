@@ -10,6 +10,7 @@ import (
 
 	"github.com/deja-node/deja/index/query"
 	"github.com/deja-node/deja/node"
+	"github.com/deja-node/deja/syncproto"
 )
 
 func (a *app) syncCommand() *cobra.Command {
@@ -42,7 +43,7 @@ id. Nothing is ever sent twice, and what a peer lacks is found by asking it.`,
 			opt.Names = args
 			outcomes, err := n.Sync(cmd.Context(), opt)
 			if err != nil {
-				return err
+				return unknownPeer(err)
 			}
 			return a.syncReport(outcomes, opt.DryRun, asJSON)
 		},
@@ -96,6 +97,7 @@ func (a *app) syncReport(outcomes []node.Outcome, dry, asJSON bool) error {
 				fmt.Fprintf(a.stderr, "deja: hint: %s\n", oneLine(o.Hint))
 			}
 		}
+		a.refusals(o)
 		rows = append(rows, syncRow(o))
 	}
 	if asJSON {
@@ -112,7 +114,7 @@ func (a *app) syncReport(outcomes []node.Outcome, dry, asJSON bool) error {
 	case failed == 0:
 		return nil
 	case failed == len(outcomes):
-		return fmt.Errorf("%s could be reached", "no peer")
+		return errors.New("no peer could be reached")
 	}
 	return errPartly
 }
@@ -150,7 +152,7 @@ func (a *app) syncText(outcomes []node.Outcome, dry bool) error {
 		case dry:
 			err = a.line("%s: would send %s, would receive %s", o.Host, records(r.TheyLack), records(r.Behind))
 		case r.Sent.Records+r.Received.Records == 0:
-			err = a.line("%s: in step (%d round trips, %s)", o.Host, r.RoundTrips, size(r.BytesIn+r.BytesOut))
+			err = a.line("%s: in step (%s, %s)", o.Host, count(r.RoundTrips, "round trip"), size(r.BytesIn+r.BytesOut))
 		default:
 			err = a.line("%s: sent %s (it already had %d), received %s, %s on the wire, %.1f s", o.Host,
 				records(r.Sent.Records), r.Sent.Had, records(r.Received.Records), size(r.BytesIn+r.BytesOut), o.Took.Seconds())
@@ -289,6 +291,18 @@ func (a *app) syncForgetCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.removePeer(cmd, args[0])
 		},
+	}
+}
+
+// refusals says what was not taken, so that "in step" hides nothing.
+func (a *app) refusals(o node.Outcome) {
+	strangers := false
+	for _, r := range o.Report.Refused {
+		a.note("deja: %s: %s", oneLine(o.Host), oneLine(r.Error()))
+		strangers = strangers || !r.Remote && r.Code == syncproto.CodePolicy
+	}
+	if strangers {
+		a.note(`deja: hint: deja peer add NAME --via dial --key "..."   (the key as deja node id prints it there)`)
 	}
 }
 
