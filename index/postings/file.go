@@ -144,27 +144,31 @@ func (f *file) pos(n uint32) record.Pos {
 // span is a list in the lists section.
 type span struct{ off, len int }
 
-// lookup returns the lists of a term; they are empty for one that the file does
-// not have.
-func (f *file) lookup(term []byte) (lists [kinds]span, err error) {
+// maxForms bounds the terms that one beginning stands for.
+const maxForms = 1 << 10
+
+// lookup appends the lists of one kind of a term, or of all terms that begin
+// with it. There are none if the file does not have it.
+func (f *file) lookup(dst []span, kind int, term []byte, begins bool) ([]span, error) {
 	// The first block whose first term is greater, which no block before is.
 	next, err := find(f.blocks, func(i int) (bool, error) {
 		first, err := f.firstTerm(i)
 		return bytes.Compare(first, term) > 0, err
 	})
-	if err != nil || next == 0 {
-		return lists, err
+	if err != nil {
+		return dst, err
 	}
-	c := f.termsIn(next-1, next)
-	for c.next() {
-		switch bytes.Compare(c.term, term) {
-		case 0:
-			return c.lists, nil
-		case 1:
-			return lists, nil
+	c := f.termsIn(max(next-1, 0), f.blocks)
+	for n := 0; n < maxForms && c.next(); {
+		switch {
+		case bytes.Equal(c.term, term), begins && bytes.HasPrefix(c.term, term):
+			dst = append(dst, c.lists[kind])
+			n++
+		case bytes.Compare(c.term, term) > 0:
+			return dst, nil
 		}
 	}
-	return lists, c.err
+	return dst, c.err
 }
 
 // find is sort.Search for a predicate that may fail.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/deja-node/deja/index/query"
 	"github.com/deja-node/deja/index/rank"
 	"github.com/deja-node/deja/index/record"
 )
@@ -107,21 +108,43 @@ func (s *search) size(session uint32) uint64 {
 	return n
 }
 
+// cursor is a list of one term.
+type cursor struct {
+	postings
+	term uint32
+}
+
+// cursors opens the lists of all terms, in the order of the terms.
+func (s *search) cursors(p *part, kind int) ([]cursor, error) {
+	var out []cursor
+	var spans []span
+	for i, term := range s.q.Terms {
+		var err error
+		if spans, err = p.lookup(spans[:0], kind, []byte(term), query.IsSingle(term)); err != nil {
+			return nil, err
+		}
+		for _, at := range spans {
+			list, err := p.postings(at)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, cursor{list, uint32(i)})
+		}
+	}
+	return out, nil
+}
+
 // collect gathers the turns of one kind in one file: it walks the lists of all
 // terms together, doc by doc.
 func (s *search) collect(file, kind int) error {
 	p := &s.r.parts[file]
-	lists := make([]postings, len(s.q.Terms))
+	lists, err := s.cursors(p, kind)
+	if err != nil {
+		return err
+	}
 	heads := make([]uint32, len(lists)) // the doc that each list is at
 	next, bytes := uint32(none), 0
-	for i, term := range s.q.Terms {
-		spans, err := p.lookup([]byte(term))
-		if err != nil {
-			return err
-		}
-		if lists[i], err = p.postings(spans[kind]); err != nil {
-			return err
-		}
+	for i := range lists {
 		bytes += len(lists[i].rest)
 		heads[i] = lists[i].advance()
 		next = min(next, heads[i])
@@ -135,7 +158,7 @@ func (s *search) collect(file, kind int) error {
 		next = none
 		for i := range heads {
 			if heads[i] == n {
-				s.words = append(s.words, wordHit{uint32(i), lists[i].tf})
+				s.word(first, lists[i].term, lists[i].tf)
 				heads[i] = lists[i].advance()
 			}
 			next = min(next, heads[i])
@@ -150,6 +173,15 @@ func (s *search) collect(file, kind int) error {
 		}
 	}
 	return nil
+}
+
+// word adds a term to the turn whose words are those from first on.
+func (s *search) word(first int, term, tf uint32) {
+	if n := len(s.words); n > first && s.words[n-1].term == term {
+		s.words[n-1].tf += tf
+		return
+	}
+	s.words = append(s.words, wordHit{term, tf})
 }
 
 // take keeps the turn whose words are those from first on, if it is one that

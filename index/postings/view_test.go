@@ -257,6 +257,23 @@ func TestWhatIsFiled(t *testing.T) {
 	}
 }
 
+// TestOneCharacterIsEnough asks for one character of a script without spaces.
+func TestOneCharacterIsEnough(t *testing.T) {
+	x := newIndex(t)
+	x.apply(own, 1, []record.Entry{
+		msg("a", record.RoleUser, "这里有锁定锁存问题"), msg("b", record.RoleUser, "锁"), msg("c", record.RoleUser, "没有"), msg("d", record.RoleUser, "a lock"),
+	})
+	x.publish()
+	r := x.reader()
+	found := search(t, r, postings.Request{Terms: query.Parse("锁").Terms, Limit: 9})
+	if found.Total != 2 || found.InTurns[0] != 2 || found.Candidates[0].Matched != 1 {
+		t.Errorf("%+v", found)
+	}
+	if found := search(t, r, postings.Request{Terms: query.Parse("lo").Terms, Limit: 9}); found.Total != 0 {
+		t.Errorf("the beginning of a word finds %+v", found)
+	}
+}
+
 func TestNothingButTheTermsMatters(t *testing.T) {
 	x := newIndex(t)
 	x.apply(own, 1, []record.Entry{msg("s", record.RoleUser, "pool"), msg("u", record.RoleUser, "other")})

@@ -198,6 +198,7 @@ var dense = [...][2]rune{
 	{0x20000, 0x323af}, // Han
 }
 
+// isDense reports whether r is of a script in dense.
 func isDense(r rune) bool {
 	if r < dense[0][0] {
 		return false
@@ -208,4 +209,11 @@ func isDense(r rune) bool {
 		}
 	}
 	return false
+}
+
+// IsSingle reports whether a term is one character of a script without spaces.
+// Texts have it in pairs, so a search looks for all that begin with it.
+func IsSingle(term string) bool {
+	r, n := utf8.DecodeRuneInString(term)
+	return n == len(term) && isDense(r)
 }
