@@ -27,7 +27,7 @@ type Request struct {
 }
 
 const (
-	reranked      = 20  // candidates whose best turn is read, for pairs of words
+	reranked      = 15  // candidates whose best turn is read, for pairs of words
 	maxSnippets   = 3   // of each of the first hits; later ones show one
 	fullHits      = 5   // hits that show so many
 	snippetBudget = 400 // bytes of one
