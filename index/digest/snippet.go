@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/deja-node/deja/index/query"
@@ -74,10 +75,8 @@ func (w *weigher) of(text string) float64 {
 		if v <= 0 {
 			return
 		}
-		for _, m := range w.met {
-			if m == string(token) {
-				return
-			}
+		if slices.Contains(w.met, string(token)) {
+			return
 		}
 		w.met = append(w.met, string(token))
 		sum += v
