@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	mathrand "math/rand"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +31,8 @@ func options(fsys vfs.FS, number byte, mine ...record.NodeID) index.Options {
 		FS: fsys, LogDir: "/log", IndexDir: "/index", SpoolDir: "/spool", Key: key,
 		Stream: record.StreamID{Node: id, Nonce: [8]byte{number}}, Origin: fmt.Sprint("node", number),
 		Policy: policy.Load(vfs.NewMem(), "/p", "/x", id, func(n record.NodeID) string {
-			for _, m := range mine {
-				if m == n {
-					return policy.Mine
-				}
+			if slices.Contains(mine, n) {
+				return policy.Mine
 			}
 			return ""
 		}),
