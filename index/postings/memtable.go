@@ -4,19 +4,29 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
 	"slices"
 
 	"github.com/deja-node/deja/index/query"
 	"github.com/deja-node/deja/index/record"
 )
 
-// memtable is what was applied since the last flush.
+// memtable is what was applied since the last flush. Tokens and terms lie in
+// one arena behind an open-addressed table, lists grow in chunks of pages, and
+// nothing is allocated per token.
 type memtable struct {
-	cut   query.Tokenizer
-	emit  func([]byte) // bound once, so that no closure is made per text
-	words vocabulary
-	lists [kinds]lists // of each term
-	pages pages
+	cut  query.Tokenizer
+	emit func([]byte) // bound once, so that no closure is made per text
+	seed maphash.Seed // and the keys: nobody can write texts whose tokens collide
+	keys [2]uint64
+
+	arena  []byte
+	table  []token // open-addressed, at most two thirds full
+	tokens int     // in the table
+	terms  []word
+	lists  [kinds][]list // of each term
+	pages  pages
 
 	docs    []uint64 // packed
 	ranges  []docRange
@@ -29,8 +39,30 @@ type memtable struct {
 	kind int
 	size uint32 // tokens of the doc in hand
 
-	short  [512]uint64 // keys of tokens of the doc in hand that are not filed yet
+	short  [512]short // of the doc in hand, not filed yet
 	shorts int
+}
+
+// shortToken is how many bytes a token has that its head holds whole.
+const shortToken = 8
+
+type short struct {
+	head uint64
+	len  uint32
+}
+
+// word lies in the arena.
+type word struct {
+	at  uint32
+	len uint32
+}
+
+// token is a word as texts have it, and the term it is filed under. Its first
+// bytes stand here too: most comparisons end with them.
+type token struct {
+	head uint64
+	word // of length 0 in a free slot
+	term uint32
 }
 
 type threadKey struct {
@@ -47,15 +79,18 @@ type lastThread struct {
 }
 
 func newMemtable() *memtable {
-	m := &memtable{words: newVocabulary(), index: map[threadKey]uint32{}}
+	m := &memtable{seed: maphash.MakeSeed(), table: make([]token, 1<<10), index: map[threadKey]uint32{}}
+	for i := range m.keys {
+		m.keys[i] = maphash.Comparable(m.seed, i)
+	}
 	m.emit = m.add
 	return m
 }
 
 // bytes is about what the memtable occupies.
 func (m *memtable) bytes() int {
-	return m.words.bytes() + m.lists[speech].bytes() + m.lists[work].bytes() + m.pages.bytes() +
-		8*cap(m.docs) + 96*len(m.threads) + 16*cap(m.ranges)
+	return cap(m.arena) + 24*cap(m.table) + 8*cap(m.terms) + 28*(cap(m.lists[speech])+cap(m.lists[work])) +
+		m.pages.bytes() + 8*cap(m.docs) + 96*len(m.threads) + 16*cap(m.ranges)
 }
 
 // stream returns the index of a stream, which is added if it is new.
@@ -101,15 +136,15 @@ func (m *memtable) end(n uint32, role uint8) {
 	t.tokens[m.kind] += uint64(m.size)
 }
 
-// add files one token of the doc in hand. Short ones are gathered first: to
-// look many up in a row hides the latency of memory.
+// add files one token of the doc in hand. Short ones, whose first bytes are all
+// of them, are gathered: looking many up in a row hides the latency of memory.
 func (m *memtable) add(raw []byte) {
 	m.size++
 	if len(raw) > shortToken {
-		m.count(m.words.long(raw))
+		m.count(m.termOf(headOf(raw), raw))
 		return
 	}
-	m.short[m.shorts] = keyOf(raw)
+	m.short[m.shorts] = short{headOf(raw), uint32(len(raw))}
 	if m.shorts++; m.shorts == len(m.short) {
 		m.countShort()
 	}
@@ -117,15 +152,27 @@ func (m *memtable) add(raw []byte) {
 
 // countShort files the tokens that were gathered.
 func (m *memtable) countShort() {
-	for _, key := range m.short[:m.shorts] {
-		m.count(m.words.short(key))
+	for i := range m.short[:m.shorts] {
+		s := &m.short[i]
+		mask := uint64(len(m.table) - 1)
+		at := m.hashShort(s.head, s.len) & mask
+		for m.table[at].len != 0 && (m.table[at].head != s.head || m.table[at].len != s.len) {
+			at = (at + 1) & mask
+		}
+		if m.table[at].len == 0 {
+			var raw [shortToken]byte
+			binary.LittleEndian.PutUint64(raw[:], s.head)
+			m.count(m.learn(s.head, raw[:s.len]))
+			continue
+		}
+		m.count(m.table[at].term)
 	}
 	m.shorts = 0
 }
 
 // count counts a term for the doc in hand.
 func (m *memtable) count(term uint32) {
-	l := m.lists[m.kind].at(term)
+	l := &m.lists[m.kind][term]
 	if l.doc == m.now {
 		l.tf++
 		return
@@ -134,25 +181,104 @@ func (m *memtable) count(term uint32) {
 	l.doc, l.tf = m.now, 1
 }
 
+// termOf returns the term that a token is filed under.
+func (m *memtable) termOf(head uint64, raw []byte) uint32 {
+	mask := uint64(len(m.table) - 1)
+	for i := m.hash(head, raw) & mask; ; i = (i + 1) & mask {
+		t := &m.table[i]
+		if t.len == 0 {
+			return m.learn(head, raw)
+		}
+		if t.head == head && t.len == uint32(len(raw)) && (len(raw) <= shortToken || string(m.bytesOf(t.word)) == string(raw)) {
+			return t.term
+		}
+	}
+}
+
+// headOf is the first eight bytes of a token as a number.
+func headOf(raw []byte) uint64 {
+	if len(raw) >= 8 {
+		return binary.LittleEndian.Uint64(raw)
+	}
+	if cap(raw) >= 8 {
+		return binary.LittleEndian.Uint64(raw[:8]) & (1<<(8*len(raw)) - 1)
+	}
+	var b [8]byte
+	copy(b[:], raw)
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (m *memtable) hash(head uint64, raw []byte) uint64 {
+	if len(raw) > shortToken {
+		return maphash.Bytes(m.seed, raw)
+	}
+	return m.hashShort(head, uint32(len(raw)))
+}
+
+func (m *memtable) hashShort(head uint64, n uint32) uint64 {
+	hi, lo := bits.Mul64(head^m.keys[0], m.keys[1]^uint64(n))
+	return hi ^ lo
+}
+
+func (m *memtable) bytesOf(w word) []byte { return m.arena[w.at : w.at+w.len] }
+
+// learn files a token that is met for the first time. Its stem is a token too,
+// and a term is its own stem, so that all forms of a word lead to one term.
+func (m *memtable) learn(head uint64, raw []byte) uint32 {
+	t := token{head: head, word: word{uint32(len(m.arena)), uint32(len(raw))}}
+	m.arena = append(m.arena, raw...)
+	if s := string(raw); query.Stem(s) != s {
+		stem := []byte(query.Stem(s))
+		t.term = m.termOf(headOf(stem), stem)
+	} else {
+		t.term = uint32(len(m.terms))
+		m.terms = append(m.terms, t.word)
+		for k := range m.lists {
+			m.lists[k] = append(m.lists[k], list{})
+		}
+	}
+	if m.tokens++; 3*m.tokens > 2*len(m.table) {
+		old := m.table
+		m.table = make([]token, 2*len(old))
+		for _, o := range old {
+			if o.len > 0 {
+				m.place(o)
+			}
+		}
+	}
+	m.place(t)
+	return t.term
+}
+
+// place enters a token into the table.
+func (m *memtable) place(t token) {
+	mask := uint64(len(m.table) - 1)
+	i := m.hash(t.head, m.bytesOf(t.word)) & mask
+	for m.table[i].len != 0 {
+		i = (i + 1) & mask
+	}
+	m.table[i] = t
+}
+
 // sorted returns the terms that have a list in the order of their bytes.
 func (m *memtable) sorted() []uint32 {
 	type row struct {
 		prefix uint64 // the first eight bytes, which settle most comparisons
 		term   uint32
 	}
-	rows := make([]row, 0, len(m.words.terms))
-	for n := range uint32(len(m.words.terms)) {
-		if m.lists[speech].at(n).doc != 0 || m.lists[work].at(n).doc != 0 {
+	rows := make([]row, 0, len(m.terms))
+	for n, w := range m.terms {
+		if m.lists[speech][n].doc != 0 || m.lists[work][n].doc != 0 {
 			var b [8]byte
-			copy(b[:], m.words.term(n))
-			rows = append(rows, row{binary.BigEndian.Uint64(b[:]), n})
+			copy(b[:], m.bytesOf(w))
+			rows = append(rows, row{binary.BigEndian.Uint64(b[:]), uint32(n)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int {
 		if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
 			return c
 		}
-		return bytes.Compare(m.words.term(a.term), m.words.term(b.term))
+		return bytes.Compare(m.bytesOf(m.terms[a.term]), m.bytesOf(m.terms[b.term]))
 	})
 	order := make([]uint32, len(rows))
 	for i, r := range rows {

@@ -132,9 +132,9 @@ func (m *memtable) flush(sh *shelf.Shelf) (shelf.FileRef, error) {
 	var lists [kinds][]byte
 	for _, n := range m.sorted() {
 		for k := range lists {
-			lists[k] = m.pages.collect(lists[k][:0], m.lists[k].at(n))
+			lists[k] = m.pages.collect(lists[k][:0], &m.lists[k][n])
 		}
-		f.term(m.words.term(n), lists)
+		f.term(m.bytesOf(m.terms[n]), lists)
 	}
 	return f.finish()
 }
