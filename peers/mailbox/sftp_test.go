@@ -169,6 +169,7 @@ func TestSFTPFull(t *testing.T) {
 // half one is seen.
 func TestSFTPRenames(t *testing.T) {
 	over := errors.New("the name is taken")
+	aside := "" // where the old file was put
 	for _, tt := range []struct {
 		name string
 		cmd  func(r *sftp.Request, next sftp.FileCmder) error
@@ -182,7 +183,10 @@ func TestSFTPRenames(t *testing.T) {
 			return next.Filecmd(r)
 		}, true},
 		{"fails for the new file only", func(r *sftp.Request, next sftp.FileCmder) error {
-			if r.Method == "Rename" && strings.HasSuffix(r.Target, ".json") && !strings.HasSuffix(r.Filepath, "2") {
+			if r.Method == "Rename" && strings.HasSuffix(r.Filepath, ".json") {
+				aside = r.Target
+			}
+			if r.Method == "Rename" && strings.HasSuffix(r.Target, ".json") && r.Filepath != aside {
 				return over
 			}
 			return next.Filecmd(r)
